@@ -1,0 +1,22 @@
+//! EndTxn (26)
+
+use crate::protocol::error_code::ErrorCode;
+use crate::protocol::message::message;
+use crate::protocol::wire::*;
+use bytes::Bytes;
+
+message! {
+    Request {
+        transactional_id: Str  [0..],
+        producer_id: i64       [0..],
+        producer_epoch: i16    [0..],
+        committed: bool        [0..],
+    }
+
+    Response {
+        throttle_time_ms: i32  [0..],
+        error_code: ErrorCode  [0..],
+        producer_id: i64       [5..] = -1,
+        producer_epoch: i16    [5..] = -1,
+    }
+}

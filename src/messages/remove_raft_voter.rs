@@ -1,0 +1,20 @@
+//! RemoveRaftVoter (81)
+
+use crate::protocol::error_code::ErrorCode;
+use crate::protocol::message::message;
+use crate::protocol::wire::*;
+use bytes::Bytes;
+
+message! {
+    Request {
+        cluster_id: Option<Str>   [0..],
+        voter_id: i32             [0..],
+        voter_directory_id: Uuid  [0..],
+    }
+
+    Response {
+        throttle_time_ms: i32       [0..],
+        error_code: ErrorCode       [0..],
+        error_message: Option<Str>  [0..],
+    }
+}

@@ -1,0 +1,70 @@
+//! The header before every request and response body.
+//!
+//! Request headers are version 1, or 2 before a flexible body; `client_id` keeps its 16-bit length
+//! in both (KIP-482: a broker must read it before it knows whether it speaks the version).
+
+use super::api_key::ApiKey;
+use super::wire::{Reader, Result, Str, Wire, Writer};
+use bytes::{Buf, Bytes};
+
+/// What comes before the body of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestHeader {
+    /// The API's number: not yet known to be one that is spoken.
+    pub api_key: i16,
+    pub api_version: i16,
+    pub correlation_id: i32,
+    pub client_id: Option<Str>,
+}
+
+impl RequestHeader {
+    /// Splits a frame into header and body. `flexible` tells whether a known API's version is.
+    pub fn read(mut frame: Bytes) -> Result<(Self, Reader)> {
+        let mut fixed = Reader::new(frame.split_to(frame.len().min(8)), 0, false);
+        let api_key = i16::read(&mut fixed)?;
+        let api_version = i16::read(&mut fixed)?;
+        let correlation_id = i32::read(&mut fixed)?;
+        let api = ApiKey::from_code(api_key);
+        let flexible = api.is_some_and(|api| api.is_flexible(api_version));
+        let mut reader = Reader::new(frame, api_version, false);
+        let client_id = Option::<Str>::read(&mut reader)?;
+        reader.flexible = flexible;
+        reader.tagged(|_, r| {
+            r.buf.advance(r.buf.len());
+            Ok(())
+        })?;
+        Ok((Self { api_key, api_version, correlation_id, client_id }, reader))
+    }
+}
+
+/// Begins an answer: the header, and a writer that goes on with the body.
+pub fn response(api: ApiKey, version: i16, correlation_id: i32) -> Writer {
+    let flexible = api.is_flexible(version);
+    let mut writer = Writer::new(version, flexible);
+    correlation_id.write(&mut writer);
+    // KIP-511: a client that does not yet know our versions must be able to read the ApiVersions
+    // answer, so its header never has tagged fields.
+    if flexible && api != ApiKey::ApiVersions {
+        writer.uvarint(0);
+    }
+    writer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+
+    #[test]
+    fn a_flexible_request_header_has_a_short_client_id_and_tagged_fields() {
+        // As librdkafka sends ApiVersions 3: key, version, correlation id, client id, no tags.
+        let mut frame = BytesMut::new();
+        frame.extend_from_slice(&[0, 18, 0, 3, 0, 0, 0, 1, 0, 7]);
+        frame.extend_from_slice(b"rdkafka\x00rest");
+        let (header, body) = RequestHeader::read(frame.freeze()).unwrap();
+        assert_eq!((header.api_key, header.api_version, header.correlation_id), (18, 3, 1));
+        assert_eq!(header.client_id.as_deref(), Some("rdkafka"));
+        assert_eq!(&body.buf[..], b"rest");
+        assert!(body.flexible);
+    }
+}

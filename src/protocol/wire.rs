@@ -1,0 +1,461 @@
+//! Kafka primitive types on the wire: how each Rust type is read and written.
+//!
+//! A `Reader` or `Writer` knows the API version and whether that version is flexible, so
+//! `i32`, `Str`, `Bytes` and `Vec<T>` pick the right encoding by themselves and a message
+//! table only has to say which fields exist in which versions.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytestring::ByteString;
+
+/// The peer sent bytes that are no message. Its connection is closed, as Kafka does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    #[error("the message ends in the middle of a field")]
+    Truncated,
+    #[error("a string is not UTF-8")]
+    NotUtf8,
+    #[error("null where the version forbids it")]
+    NullNotAllowed,
+    #[error("a length is negative or too large")]
+    BadLength,
+    #[error("more array elements in one message than the limit")]
+    TooManyElements,
+    #[error("bytes are left over after the message")]
+    TrailingBytes,
+}
+
+/// A string that shares the memory of the frame it was read from.
+pub type Str = ByteString;
+
+pub type Result<T, E = WireError> = std::result::Result<T, E>;
+
+/// One value that has a wire form.
+pub trait Wire: Sized {
+    fn read(r: &mut Reader) -> Result<Self>;
+    fn write(&self, w: &mut Writer);
+
+    /// A value with something in every field, for tests.
+    #[cfg(test)]
+    fn sample() -> Self;
+
+    /// Nullable form. Structs use a one-byte marker; strings, bytes and arrays override this
+    /// with their own null length.
+    fn read_nullable(r: &mut Reader) -> Result<Option<Self>> {
+        if i8::read(r)? < 0 { Ok(None) } else { Self::read(r).map(Some) }
+    }
+    fn write_nullable(this: Option<&Self>, w: &mut Writer) {
+        match this {
+            None => w.buf.put_i8(-1),
+            Some(v) => {
+                w.buf.put_i8(1);
+                v.write(w);
+            }
+        }
+    }
+}
+
+/// Decodes one request or response body out of a frame, sharing the frame's memory.
+pub struct Reader {
+    pub buf: Bytes,
+    pub version: i16,
+    pub flexible: bool,
+    /// How many more array elements this message may have.
+    elements_left: usize,
+}
+
+/// Most array elements in one message, nested ones included. An element can be one byte on the
+/// wire and a hundred in memory; a fetch of 10,000 partitions has 20,000.
+const MAX_ELEMENTS: usize = 1_000_000;
+
+/// Encodes a body. Large byte fields (records) are chained, not copied: see [`Writer::finish`].
+pub struct Writer {
+    pub buf: BytesMut,
+    /// Byte fields to send without copying, each with its place in `buf`.
+    chained: Vec<(usize, Bytes)>,
+    pub version: i16,
+    pub flexible: bool,
+}
+
+/// Byte fields at least this long are chained into the output instead of being copied.
+const CHAIN_MIN: usize = 1024;
+
+impl Reader {
+    pub fn new(buf: Bytes, version: i16, flexible: bool) -> Self {
+        Self { buf, version, flexible, elements_left: MAX_ELEMENTS }
+    }
+
+    /// Ends the reading of a body: all of it must have been read.
+    pub fn finish(self) -> Result<()> {
+        if self.buf.is_empty() { Ok(()) } else { Err(WireError::TrailingBytes) }
+    }
+
+    #[inline]
+    fn take(&mut self, len: usize) -> Result<Bytes> {
+        if len > self.buf.len() {
+            return Err(WireError::Truncated);
+        }
+        Ok(self.buf.split_to(len))
+    }
+
+    #[inline]
+    pub fn uvarint(&mut self) -> Result<u32> {
+        let mut value = 0u32;
+        for shift in (0..35).step_by(7) {
+            let byte = u8::read(self)?;
+            value |= u32::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(WireError::BadLength)
+    }
+
+    /// Length of a string, bytes or array field; `None` is null. `short` is the 16-bit form that
+    /// strings use in inflexible versions.
+    #[inline]
+    fn len(&mut self, short: bool) -> Result<Option<usize>> {
+        let len = match (self.flexible, short) {
+            (true, _) => i64::from(self.uvarint()?) - 1,
+            (false, true) => i64::from(i16::read(self)?),
+            (false, false) => i64::from(i32::read(self)?),
+        };
+        match len {
+            -1 => Ok(None),
+            n if n < 0 => Err(WireError::BadLength),
+            n => Ok(Some(n as usize)),
+        }
+    }
+
+    pub fn refuse_null<T>(&self, value: &Option<T>, refuse: bool) -> Result<()> {
+        if refuse && value.is_none() { Err(WireError::NullNotAllowed) } else { Ok(()) }
+    }
+
+    /// Walks the tagged fields that end every struct of a flexible version. Tags that `known`
+    /// does not take are skipped.
+    #[inline]
+    pub fn tagged(&mut self, mut known: impl FnMut(u32, &mut Reader) -> Result<()>) -> Result<()> {
+        if !self.flexible {
+            return Ok(());
+        }
+        for _ in 0..self.uvarint()? {
+            let tag = self.uvarint()?;
+            let size = self.uvarint()? as usize;
+            let field = self.take(size)?;
+            let rest = std::mem::replace(&mut self.buf, field);
+            known(tag, self)?;
+            self.buf = rest;
+        }
+        Ok(())
+    }
+}
+
+impl Writer {
+    pub fn new(version: i16, flexible: bool) -> Self {
+        Self { buf: BytesMut::with_capacity(256), chained: Vec::new(), version, flexible }
+    }
+
+    pub fn uvarint(&mut self, mut value: u32) {
+        while value >= 0x80 {
+            self.buf.put_u8(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.buf.put_u8(value as u8);
+    }
+
+    fn len(&mut self, len: Option<usize>, short: bool) {
+        match (self.flexible, short) {
+            (true, _) => self.uvarint(len.map_or(0, |n| n as u32 + 1)),
+            (false, true) => self.buf.put_i16(len.map_or(-1, |n| n as i16)),
+            (false, false) => self.buf.put_i32(len.map_or(-1, |n| n as i32)),
+        }
+    }
+
+    fn bytes(&mut self, bytes: &Bytes) {
+        if bytes.len() < CHAIN_MIN {
+            return self.buf.put_slice(bytes);
+        }
+        self.chained.push((self.buf.len(), bytes.clone()));
+    }
+
+    /// The encoded body as a list of buffers for one vectored write.
+    pub fn finish(self) -> Vec<Bytes> {
+        let mut buf = self.buf.freeze();
+        let mut chunks = Vec::with_capacity(2 * self.chained.len() + 1);
+        let mut written = 0;
+        for (place, bytes) in self.chained {
+            chunks.push(buf.split_to(place - written));
+            chunks.push(bytes);
+            written = place;
+        }
+        chunks.push(buf);
+        chunks
+    }
+}
+
+/// The tagged fields that end a struct of a flexible version; those at their default are left out.
+pub struct Tagged {
+    count: u32,
+    fields: Writer,
+}
+
+impl Tagged {
+    pub fn new(version: i16) -> Self {
+        let fields = Writer { buf: BytesMut::new(), chained: Vec::new(), version, flexible: true };
+        Self { count: 0, fields }
+    }
+
+    pub fn version(&self) -> i16 {
+        self.fields.version
+    }
+
+    pub fn field<T: Wire + PartialEq>(&mut self, tag: u32, value: &T, default: T) {
+        if *value == default {
+            return;
+        }
+        let mut w = Writer::new(self.version(), true);
+        value.write(&mut w);
+        self.count += 1;
+        self.fields.uvarint(tag);
+        self.fields.uvarint(w.buf.len() as u32);
+        self.fields.buf.put_slice(&w.buf);
+    }
+
+    pub fn write(self, w: &mut Writer) {
+        w.uvarint(self.count);
+        w.buf.put_slice(&self.fields.buf);
+    }
+}
+
+macro_rules! fixed {
+    ($($ty:ty, $get:ident, $put:ident);* $(;)?) => {$(
+        impl Wire for $ty {
+            #[inline]
+            fn read(r: &mut Reader) -> Result<Self> {
+                if r.buf.len() < size_of::<$ty>() {
+                    return Err(WireError::Truncated);
+                }
+                Ok(r.buf.$get())
+            }
+            #[inline]
+            fn write(&self, w: &mut Writer) {
+                w.buf.$put(*self);
+            }
+            #[cfg(test)]
+            fn sample() -> Self {
+                7 as $ty
+            }
+        }
+    )*};
+}
+
+fixed! {
+    i8, get_i8, put_i8;
+    u8, get_u8, put_u8;
+    i16, get_i16, put_i16;
+    u16, get_u16, put_u16;
+    i32, get_i32, put_i32;
+    u32, get_u32, put_u32;
+    i64, get_i64, put_i64;
+    f64, get_f64, put_f64;
+}
+
+impl Wire for bool {
+    #[cfg(test)]
+    fn sample() -> Self {
+        true
+    }
+    fn read(r: &mut Reader) -> Result<Self> {
+        Ok(u8::read(r)? != 0)
+    }
+    fn write(&self, w: &mut Writer) {
+        w.buf.put_u8(u8::from(*self));
+    }
+}
+
+/// A topic id or another 128-bit id. All zeroes means "none".
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uuid(pub [u8; 16]);
+
+impl Uuid {
+    pub const ZERO: Self = Self([0; 16]);
+
+    /// A random (version 4) id whose text does not begin with a dash, as Kafka's: its tools would
+    /// take it for an option.
+    pub fn random() -> Self {
+        loop {
+            let mut id: [u8; 16] = rand::random();
+            id[6] = id[6] & 0x0f | 0x40;
+            id[8] = id[8] & 0x3f | 0x80;
+            // The first six bits are the first letter of the text; 62 is the dash.
+            if id[0] >> 2 != 62 {
+                return Self(id);
+            }
+        }
+    }
+}
+
+/// Kafka writes ids as unpadded URL-safe base64.
+impl std::fmt::Display for Uuid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const LETTERS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let bits = u128::from_be_bytes(self.0);
+        // 22 letters of six bits are four bits more than an id has.
+        (0..21).rev().try_for_each(|i| {
+            let letter = LETTERS[(bits >> (6 * i + 2) & 63) as usize];
+            std::fmt::Write::write_char(f, letter.into())
+        })?;
+        std::fmt::Write::write_char(f, LETTERS[(bits << 4 & 63) as usize].into())
+    }
+}
+
+impl std::fmt::Debug for Uuid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+impl Wire for Uuid {
+    #[cfg(test)]
+    fn sample() -> Self {
+        Self([9; 16])
+    }
+    fn read(r: &mut Reader) -> Result<Self> {
+        if r.buf.len() < 16 {
+            return Err(WireError::Truncated);
+        }
+        let mut id = [0; 16];
+        r.buf.copy_to_slice(&mut id);
+        Ok(Self(id))
+    }
+    fn write(&self, w: &mut Writer) {
+        w.buf.put_slice(&self.0);
+    }
+}
+
+impl Wire for Str {
+    #[cfg(test)]
+    fn sample() -> Self {
+        Self::from_static("text")
+    }
+    fn read(r: &mut Reader) -> Result<Self> {
+        Self::read_nullable(r)?.ok_or(WireError::NullNotAllowed)
+    }
+    fn write(&self, w: &mut Writer) {
+        Self::write_nullable(Some(self), w);
+    }
+    fn read_nullable(r: &mut Reader) -> Result<Option<Self>> {
+        let Some(len) = r.len(true)? else { return Ok(None) };
+        Self::try_from(r.take(len)?).map(Some).map_err(|_| WireError::NotUtf8)
+    }
+    fn write_nullable(this: Option<&Self>, w: &mut Writer) {
+        w.len(this.map(|s| s.len()), true);
+        if let Some(s) = this {
+            w.buf.put_slice(s.as_bytes());
+        }
+    }
+}
+
+impl Wire for Bytes {
+    #[cfg(test)]
+    fn sample() -> Self {
+        Bytes::from(vec![5; 2000])
+    }
+    fn read(r: &mut Reader) -> Result<Self> {
+        Self::read_nullable(r)?.ok_or(WireError::NullNotAllowed)
+    }
+    fn write(&self, w: &mut Writer) {
+        Self::write_nullable(Some(self), w);
+    }
+    fn read_nullable(r: &mut Reader) -> Result<Option<Self>> {
+        match r.len(false)? {
+            None => Ok(None),
+            Some(len) => r.take(len).map(Some),
+        }
+    }
+    fn write_nullable(this: Option<&Self>, w: &mut Writer) {
+        w.len(this.map(Bytes::len), false);
+        if let Some(bytes) = this {
+            w.bytes(bytes);
+        }
+    }
+}
+
+/// The `records` field: batches as a list of slices, so that what is stored or cached in pieces
+/// goes out in one vectored write without being joined.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Records(pub Vec<Bytes>);
+
+impl Records {
+    pub fn len(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Bytes::is_empty)
+    }
+}
+
+impl Wire for Records {
+    #[cfg(test)]
+    fn sample() -> Self {
+        Self(vec![Bytes::sample()])
+    }
+    fn read(r: &mut Reader) -> Result<Self> {
+        Bytes::read(r).map(|bytes| Self(vec![bytes]))
+    }
+    fn write(&self, w: &mut Writer) {
+        Self::write_nullable(Some(self), w);
+    }
+    fn read_nullable(r: &mut Reader) -> Result<Option<Self>> {
+        Ok(Bytes::read_nullable(r)?.map(|bytes| Self(vec![bytes])))
+    }
+    fn write_nullable(this: Option<&Self>, w: &mut Writer) {
+        w.len(this.map(Self::len), false);
+        this.into_iter().flat_map(|records| &records.0).for_each(|slice| w.bytes(slice));
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    #[cfg(test)]
+    fn sample() -> Self {
+        vec![T::sample(), T::sample()]
+    }
+    fn read(r: &mut Reader) -> Result<Self> {
+        Self::read_nullable(r)?.ok_or(WireError::NullNotAllowed)
+    }
+    fn write(&self, w: &mut Writer) {
+        Self::write_nullable(Some(self), w);
+    }
+    fn read_nullable(r: &mut Reader) -> Result<Option<Self>> {
+        let Some(len) = r.len(false)? else { return Ok(None) };
+        // Every element takes at least one byte, so a larger count is a lie: refuse it before
+        // allocating anything for it.
+        if len > r.buf.len() {
+            return Err(WireError::Truncated);
+        }
+        r.elements_left = r.elements_left.checked_sub(len).ok_or(WireError::TooManyElements)?;
+        let mut items = Vec::with_capacity(len.min(4096));
+        for _ in 0..len {
+            items.push(T::read(r)?);
+        }
+        Ok(Some(items))
+    }
+    fn write_nullable(this: Option<&Self>, w: &mut Writer) {
+        w.len(this.map(Vec::len), false);
+        this.into_iter().flatten().for_each(|item| item.write(w));
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    #[cfg(test)]
+    fn sample() -> Self {
+        Some(T::sample())
+    }
+    fn read(r: &mut Reader) -> Result<Self> {
+        T::read_nullable(r)
+    }
+    fn write(&self, w: &mut Writer) {
+        T::write_nullable(self.as_ref(), w);
+    }
+}

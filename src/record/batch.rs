@@ -1,0 +1,161 @@
+//! The header of a record batch (magic 2), and stamping without copying.
+//!
+//! ```text
+//!  0 base offset       i64 ┐
+//!  8 batch length      i32 │ the prefix: what a broker may stamp without
+//! 12 leader epoch      i32 ┘ touching what the checksum covers
+//! 16 magic             i8
+//! 17 crc32c            u32   of all that follows
+//! 21 attributes        i16   codec 0–2, timestamp type 3, transactional 4, control 5, horizon 6
+//! 23 last offset delta i32
+//! 27 base timestamp    i64
+//! 35 max timestamp     i64
+//! 43 producer id       i64
+//! 51 producer epoch    i16
+//! 53 base sequence     i32
+//! 57 record count      i32
+//! 61 records
+//! ```
+
+use bytes::{Buf, Bytes};
+
+/// Bytes before the records.
+pub const HEADER_BYTES: usize = 61;
+
+/// Bytes that a broker stamps: base offset, batch length, leader epoch.
+pub const PREFIX_BYTES: usize = 16;
+
+/// What the batch length does not count: base offset and the length itself.
+pub const LENGTH_OFFSET: usize = 12;
+
+/// The only magic that is stored.
+pub const MAGIC: i8 = 2;
+
+/// `producer_id` of a batch whose producer is not idempotent.
+pub const NO_PRODUCER_ID: i64 = -1;
+
+/// The fields of a batch's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub base_offset: i64,
+    /// Bytes after this field; the whole batch is 12 bytes longer.
+    pub batch_length: i32,
+    pub leader_epoch: i32,
+    pub magic: i8,
+    pub crc: u32,
+    pub attributes: i16,
+    pub last_offset_delta: i32,
+    pub base_timestamp: i64,
+    pub max_timestamp: i64,
+    pub producer_id: i64,
+    pub producer_epoch: i16,
+    pub base_sequence: i32,
+    pub record_count: i32,
+}
+
+impl Header {
+    /// Reads the header at the start of `bytes`; `None` if they are fewer than a header has.
+    /// Nothing is checked: neither magic nor lengths nor the checksum.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut b = bytes.get(..HEADER_BYTES)?;
+        Some(Self {
+            base_offset: b.get_i64(),
+            batch_length: b.get_i32(),
+            leader_epoch: b.get_i32(),
+            magic: b.get_i8(),
+            crc: b.get_u32(),
+            attributes: b.get_i16(),
+            last_offset_delta: b.get_i32(),
+            base_timestamp: b.get_i64(),
+            max_timestamp: b.get_i64(),
+            producer_id: b.get_i64(),
+            producer_epoch: b.get_i16(),
+            base_sequence: b.get_i32(),
+            record_count: b.get_i32(),
+        })
+    }
+
+    pub fn last_offset(&self) -> i64 {
+        self.base_offset + i64::from(self.last_offset_delta)
+    }
+
+    pub fn is_transactional(&self) -> bool {
+        self.attributes & 1 << 4 != 0
+    }
+
+    pub fn is_control(&self) -> bool {
+        self.attributes & 1 << 5 != 0
+    }
+
+    pub fn is_idempotent(&self) -> bool {
+        self.producer_id != NO_PRODUCER_ID
+    }
+
+    /// The sequence number of the last record. Sequences go from 0 to `i32::MAX` and start again.
+    pub fn last_sequence(&self) -> i32 {
+        self.base_sequence.wrapping_add(self.last_offset_delta) & i32::MAX
+    }
+}
+
+/// One whole batch, sharing the memory of the frame or object it came in. Its bytes were checked:
+/// they are as long as the header says.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub header: Header,
+    bytes: Bytes,
+}
+
+impl Batch {
+    /// Takes the first batch off `bytes`; `None` if no whole batch stands there.
+    pub fn split_off(bytes: &mut Bytes) -> Option<Self> {
+        let header = Header::read(bytes)?;
+        let len = usize::try_from(header.batch_length).ok()?.checked_add(LENGTH_OFFSET)?;
+        if len < HEADER_BYTES || len > bytes.len() {
+            return None;
+        }
+        Some(Self { header, bytes: bytes.split_to(len) })
+    }
+
+    /// Gives the batch its place. Only the header's fields change: [`Batch::prefix`] writes them.
+    pub fn stamp(&mut self, base_offset: i64, leader_epoch: i32) {
+        self.header.base_offset = base_offset;
+        self.header.leader_epoch = leader_epoch;
+    }
+
+    /// The stamped first bytes; [`Batch::rest`] follows them.
+    pub fn prefix(&self) -> [u8; PREFIX_BYTES] {
+        let mut prefix = [0; PREFIX_BYTES];
+        prefix[..8].copy_from_slice(&self.header.base_offset.to_be_bytes());
+        prefix[8..12].copy_from_slice(&self.header.batch_length.to_be_bytes());
+        prefix[12..].copy_from_slice(&self.header.leader_epoch.to_be_bytes());
+        prefix
+    }
+
+    /// All behind the prefix: what the producer sent, untouched.
+    pub fn rest(&self) -> Bytes {
+        self.bytes.slice(PREFIX_BYTES..)
+    }
+
+    /// Bytes of the whole batch.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_wrap_to_zero() {
+        // `DefaultRecordBatch.incrementSequence` of Kafka: MAX, then 0.
+        let bytes = [0; HEADER_BYTES];
+        let mut header = Header::read(&bytes).unwrap();
+        (header.base_sequence, header.last_offset_delta) = (i32::MAX - 1, 2);
+        assert_eq!(header.last_sequence(), 0);
+    }
+}

@@ -1,0 +1,5 @@
+//! Record batches: bytes in, bytes out. No storage, no waiting.
+//!
+//! Source: the "Message Format" pages of Kafka's documentation, KIP-32, KIP-98, KIP-110.
+
+pub mod batch;

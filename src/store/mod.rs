@@ -1,0 +1,146 @@
+//! Where topics, partitions, offsets and bytes are kept: the seam between Kafka's log and a host.
+//!
+//! [`Storage`] speaks of topics, partitions, offsets and bytes, never of requests. It has two
+//! implementations: the object log over a store of [`Objects`](objects::Objects), and the host's
+//! own log behind the C ABI's `kelp_storage`. [`memory`] is a third for tests of the rooms above.
+
+pub mod memory;
+pub mod objects;
+pub mod producers;
+pub mod topics;
+
+use crate::protocol::wire::Uuid;
+use crate::record::batch::Batch;
+use bytes::Bytes;
+use producers::Producers;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::watch;
+use topics::{Topic, Topics};
+
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// One partition of a topic. Topics go by id: a name may be deleted and created anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartitionId {
+    pub topic: Uuid,
+    pub partition: i32,
+}
+
+/// Where a partition stands when it is opened.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Opened {
+    pub log_start_offset: i64,
+    /// The next offset. All below it is committed.
+    pub log_end_offset: i64,
+    /// The epoch of this process as the partition's leader; it grows with every start.
+    pub leader_epoch: i32,
+    /// What the batches up to the log end say of their idempotent producers.
+    pub producers: Producers,
+}
+
+/// The process that has the data, as others are told of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// `HOST:PORT` that clients are told.
+    pub address: String,
+    pub host: String,
+    pub pid: u32,
+    /// When the process started, as the operating system says it: a pid alone is used again.
+    pub started: u64,
+}
+
+/// Whether this process may serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Reading what is stored.
+    Opening,
+    /// Another process has the data and is alive.
+    Standby(Owner),
+    Serving,
+    /// Another process took the data over. For good: this store serves nothing more.
+    Fenced(Owner),
+    /// What is stored cannot be read; the text says what.
+    Failed(String),
+}
+
+/// What a store cannot do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error("another process took over")]
+    Fenced,
+    #[error("the store does not answer: {0}")]
+    Unavailable(String),
+    #[error("the store did not answer in time")]
+    TimedOut,
+    #[error("stored bytes cannot be read: {0}")]
+    Corrupt(String),
+    #[error("no such topic or partition")]
+    UnknownPartition,
+    #[error("the topic exists")]
+    TopicExists,
+    #[error("the offset is outside of the log")]
+    OffsetOutOfRange,
+    /// Nothing was appended, as the log ends elsewhere.
+    #[error("the log ends at {log_end_offset}")]
+    Conflict { log_end_offset: i64 },
+}
+
+/// The data of all topics and partitions.
+#[async_trait::async_trait]
+pub trait Storage: Send + Sync + 'static {
+    fn state(&self) -> watch::Receiver<State>;
+
+    /// The name of the cluster: made once, when the store was first used.
+    fn cluster_id(&self) -> String;
+
+    /// The topics as this process knows them now. Cheap: asked in every request.
+    fn topics(&self) -> Arc<Topics>;
+
+    /// Done when the topic is stored; [`Storage::topics`] shows it then.
+    async fn create_topic(&self, topic: Topic) -> Result<()>;
+
+    async fn delete_topic(&self, id: Uuid) -> Result<()>;
+
+    /// Producer ids that nobody had or will have.
+    async fn allocate_producer_ids(&self, count: u32) -> Result<Range<i64>>;
+
+    async fn open(&self, partition: PartitionId) -> Result<Opened>;
+
+    /// Appends batches, stamped from `expected_base_offset` on, exactly there, or appends nothing.
+    ///
+    /// The call itself submits: appends to one partition are carried out in the order of the
+    /// calls, any number may be under way, and after one was refused so are those called before
+    /// its refusal was answered. The future only waits; it may be dropped. It is done when the
+    /// batches are durable as the host says, and gives the base offset.
+    fn append(
+        &self,
+        partition: PartitionId,
+        expected_base_offset: i64,
+        batches: Vec<Batch>,
+    ) -> BoxFuture<'static, Result<i64>>;
+
+    /// Reads whole batches from the one that holds `offset` on, as slices in order, up to
+    /// `max_bytes`; the first batch comes whole however long it is if `at_least_one`. Nothing at
+    /// or above the end of what is committed; [`StoreError::OffsetOutOfRange`] below the log start
+    /// and above that end.
+    async fn read(
+        &self,
+        partition: PartitionId,
+        offset: i64,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<Vec<Bytes>>;
+
+    /// An offset from which a search for the first record of `timestamp` or later may begin:
+    /// never above that record.
+    async fn seek_time(&self, partition: PartitionId, timestamp: i64) -> Result<i64>;
+
+    /// Moves the log start forward, never past the log end; gives the log start then.
+    async fn set_log_start(&self, partition: PartitionId, offset: i64) -> Result<i64>;
+
+    /// Ends the store's own work in good order; what was submitted is carried out first.
+    async fn close(&self);
+}
