@@ -1,5 +1,10 @@
 //! A store of immutable objects: all that the object log asks of a host.
 
+#[cfg(any(test, feature = "faults"))]
+pub mod contract;
+pub mod directory;
+pub mod memory;
+
 use bytes::Bytes;
 
 /// What became of a [`Objects::put_new`].
@@ -19,8 +24,8 @@ pub struct ObjectError(pub String);
 ///
 /// `put_new` and `get` are linearizable for each key: look and insert are one step, and success
 /// is durable. `list` gives keys in order and shows every key whose `put_new` was answered before
-/// the call. `delete` may act late, partly, in any order. Keys are printable ASCII with `/`
-/// between their parts, at most 200 bytes.
+/// the call; only a page without keys is the end. `delete` may act late, partly, in any order; a key
+/// without an object is no error. Keys are as [`is_key`] says, and none is the folder of another.
 #[async_trait::async_trait]
 pub trait Objects: Send + Sync + 'static {
     /// Stores `parts`, one after the other, as the object `key`, unless the key has one.
@@ -39,4 +44,31 @@ pub trait Objects: Send + Sync + 'static {
     ) -> Result<Vec<String>, ObjectError>;
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError>;
+}
+
+/// The last key of those that begin with `prefix` and come after `after`.
+pub async fn last_key(
+    objects: &dyn Objects,
+    prefix: &str,
+    after: &str,
+) -> Result<Option<String>, ObjectError> {
+    const PAGE: usize = 1_000;
+    let mut last = None;
+    let mut after = after.to_owned();
+    while let Some(key) = objects.list(prefix, &after, PAGE).await?.pop() {
+        after.clone_from(&key);
+        last = Some(key);
+    }
+    Ok(last)
+}
+
+/// Longest key.
+const MAX_KEY_BYTES: usize = 200;
+
+/// Whether `key` may be the key of an object: printable ASCII, in parts with `/` between them, none
+/// of which is empty or has a meaning of its own in a file system, at most 200 bytes.
+pub fn is_key(key: &str) -> bool {
+    key.len() <= MAX_KEY_BYTES
+        && key.bytes().all(|byte| byte.is_ascii_graphic())
+        && key.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
