@@ -178,7 +178,9 @@ def check_equal(what, got, wanted, now, tells_null=True):
     if not tells_null:
         got, wanted = (list(map(nulls_as_empty, some)) for some in (got, wanted))
     for has, wants in zip(got, wanted):
-        kwire.want(has == wants, f"{what}: {has} is not the wanted {wants}")
+        if has != wants:
+            different = [f"{field} {getattr(has, field)!r}, not {getattr(wants, field)!r}" for field in has._fields if getattr(has, field) != getattr(wants, field)]
+            raise kwire.Fail(f"{what}: record {wants.offset} of partition {wants.partition} has {'; '.join(different)}")
     kwire.want(len(got) == len(wanted), f"{what}: {len(got)} records, not {len(wanted)}")
 
 
