@@ -1,0 +1,231 @@
+//! What a setting is: its type, and which values it takes.
+//!
+//! Source: `org.apache.kafka.common.config.ConfigDef` of Apache Kafka 4.4. Values are trimmed
+//! text; a list is separated by commas.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// The type of a value. The number is that of DescribeConfigs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i8)]
+pub enum Type {
+    Boolean = 1,
+    String = 2,
+    Int = 3,
+    Short = 4,
+    Long = 5,
+    Double = 6,
+    List = 7,
+    Class = 8,
+    Password = 9,
+}
+
+/// Where a value comes from. The number is that of DescribeConfigs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i8)]
+pub enum Source {
+    Topic = 1,
+    Broker = 4,
+    Default = 5,
+}
+
+/// Which values of the type are allowed.
+#[derive(Clone, Copy, Debug)]
+pub enum Allowed {
+    Any,
+    AtLeast(i64),
+    Between(i64, i64),
+    /// A fraction between these two, both allowed.
+    Fraction(f64, f64),
+    OneOf(&'static [&'static str]),
+    /// A list of these, which may be empty.
+    ListOf(&'static [&'static str]),
+    /// Between these two, or -1 for the codec's own level.
+    Level(i64, i64),
+    /// `partition:broker` pairs, or `*` for all (KIP-73).
+    ThrottledReplicas,
+}
+
+/// Why a value is refused. The text says it as Kafka does.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Invalid value {value} for configuration {name}: {reason}")]
+pub struct InvalidValue {
+    pub name: String,
+    pub value: String,
+    pub reason: String,
+}
+
+/// Checks `value` and gives it back as it is kept: trimmed.
+pub fn check<'a>(
+    name: &str,
+    value: &'a str,
+    kind: Type,
+    allowed: Allowed,
+) -> Result<&'a str, InvalidValue> {
+    let trimmed = value.trim();
+    match of_type(trimmed, kind).and_then(|()| within(trimmed, allowed)) {
+        Ok(()) => Ok(trimmed),
+        Err(reason) => {
+            Err(InvalidValue { name: name.to_string(), value: trimmed.to_string(), reason })
+        }
+    }
+}
+
+fn of_type(value: &str, kind: Type) -> Result<(), String> {
+    let refused = |what: &str| Err(format!("Not a {what}"));
+    match kind {
+        Type::Boolean if parse_boolean(value).is_none() => {
+            Err("Expected value to be either true or false".to_string())
+        }
+        Type::Int if value.parse::<i32>().is_err() => refused("number of type INT"),
+        Type::Short if value.parse::<i16>().is_err() => refused("number of type SHORT"),
+        Type::Long if value.parse::<i64>().is_err() => refused("number of type LONG"),
+        Type::Double if value.parse::<f64>().is_err() => refused("number of type DOUBLE"),
+        _ => Ok(()),
+    }
+}
+
+fn within(value: &str, allowed: Allowed) -> Result<(), String> {
+    match allowed {
+        Allowed::Any => Ok(()),
+        Allowed::AtLeast(least) => between(value, least, i64::MAX),
+        Allowed::Between(least, most) => between(value, least, most),
+        Allowed::Level(least, most) if value != "-1" => between(value, least, most)
+            .map_err(|_| format!("Value must be between {least} and {most} or equal to -1")),
+        Allowed::Level(..) => Ok(()),
+        Allowed::Fraction(least, most) => between(value, least, most),
+        Allowed::OneOf(names) => one_of(value, names),
+        Allowed::ListOf(_) if value.is_empty() => Ok(()),
+        Allowed::ListOf(names) => value.split(',').try_for_each(|item| match item.trim() {
+            "" => Err("values must not be empty".to_string()),
+            item => one_of(item, names),
+        }),
+        Allowed::ThrottledReplicas if is_throttled_replicas(value) => Ok(()),
+        Allowed::ThrottledReplicas => {
+            Err("must be the literal '*' or a list of replicas in the following format: \
+             [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+                .to_string())
+        }
+    }
+}
+
+/// Whether a number, whose type was checked, is in a range.
+fn between<T: FromStr + PartialOrd + Display>(
+    value: &str,
+    least: T,
+    most: T,
+) -> Result<(), String> {
+    match value.parse::<T>() {
+        Ok(number) if number < least => Err(format!("Value must be at least {least}")),
+        Ok(number) if number > most => Err(format!("Value must be no more than {most}")),
+        Ok(_) => Ok(()),
+        Err(_) => Err("Not a number".to_string()),
+    }
+}
+
+fn one_of(value: &str, names: &[&str]) -> Result<(), String> {
+    if names.contains(&value) {
+        return Ok(());
+    }
+    Err(format!("String must be one of: {}", names.join(", ")))
+}
+
+fn is_throttled_replicas(value: &str) -> bool {
+    let pair = |item: &str| {
+        let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+        item.split_once(':').is_some_and(|(partition, broker)| digits(partition) && digits(broker))
+    };
+    value == "*" || list(value).all(pair)
+}
+
+/// The items of a list, trimmed; an empty text has none.
+pub fn list(value: &str) -> impl Iterator<Item = &str> {
+    value.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// Kafka takes any case.
+pub fn parse_boolean(value: &str) -> Option<bool> {
+    let is = |word| value.eq_ignore_ascii_case(word);
+    if is("true") {
+        Some(true)
+    } else if is("false") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// A Rust type that values of one [`Type`] are read as.
+pub trait Setting: Sized {
+    const TYPE: Type;
+
+    /// Reads a value that was checked.
+    fn parse(value: &str) -> Option<Self>;
+}
+
+impl Setting for bool {
+    const TYPE: Type = Type::Boolean;
+
+    fn parse(value: &str) -> Option<Self> {
+        parse_boolean(value)
+    }
+}
+
+macro_rules! settings {
+    ($($ty:ty => $kind:ident;)*) => {$(
+        impl Setting for $ty {
+            const TYPE: Type = Type::$kind;
+
+            fn parse(value: &str) -> Option<Self> {
+                value.parse().ok()
+            }
+        }
+    )*};
+}
+
+settings! {
+    i16 => Short;
+    i32 => Int;
+    i64 => Long;
+    String => String;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_trimmed_and_must_be_of_their_type() {
+        assert_eq!(check("a", " 7 ", Type::Int, Allowed::Any), Ok("7"));
+        assert!(check("a", "2147483648", Type::Int, Allowed::Any).is_err());
+        assert_eq!(check("a", "2147483648", Type::Long, Allowed::Any), Ok("2147483648"));
+        assert_eq!(check("a", "TRUE", Type::Boolean, Allowed::Any), Ok("TRUE"));
+        let refused = check("retention.ms", "soon", Type::Long, Allowed::AtLeast(-1)).unwrap_err();
+        // The text of Apache Kafka 4.4 for this value.
+        assert_eq!(
+            refused.to_string(),
+            "Invalid value soon for configuration retention.ms: Not a number of type LONG"
+        );
+    }
+
+    #[test]
+    fn values_must_be_within_their_limits() {
+        assert!(check("a", "0", Type::Int, Allowed::AtLeast(1)).is_err());
+        assert!(check("a", "1.5", Type::Double, Allowed::Fraction(0.0, 1.0)).is_err());
+        assert!(check("a", "0.5", Type::Double, Allowed::Fraction(0.0, 1.0)).is_ok());
+        let policies = Allowed::ListOf(&["compact", "delete"]);
+        for list in ["", "compact, delete", "compact,compact"] {
+            assert!(check("a", list, Type::List, policies).is_ok(), "{list}");
+        }
+        for list in ["shred", "delete,", ","] {
+            assert!(check("a", list, Type::List, policies).is_err(), "{list}");
+        }
+        let gzip = Allowed::Level(1, 9);
+        assert!(check("a", "-1", Type::Int, gzip).is_ok());
+        assert!(check("a", "0", Type::Int, gzip).is_err());
+        assert!(check("a", "0:1,1:2", Type::List, Allowed::ThrottledReplicas).is_ok());
+        assert!(check("a", "*", Type::List, Allowed::ThrottledReplicas).is_ok());
+        assert!(check("a", "0:x", Type::List, Allowed::ThrottledReplicas).is_err());
+    }
+}

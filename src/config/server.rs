@@ -1,0 +1,227 @@
+//! The broker's own properties: one table, from which come the fields, the defaults, the checks
+//! and what DescribeConfigs tells.
+//!
+//! Source: the broker configs of Apache Kafka 4.4. What begins with `kelp.` or `host.` is Kelp's.
+
+use super::definition::{Allowed, InvalidValue, Setting, Source, Type, check};
+use super::listeners::{Listener, read_listeners};
+use std::collections::BTreeMap;
+
+macro_rules! properties {
+    ($($(#[doc = $doc:literal])+ $field:ident: $ty:ty = $default:expr, $name:literal, $allowed:expr;)*) => {
+        /// What the broker was told. Fixed while it runs.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $($(#[doc = $doc])+ pub $field: $ty,)*
+            /// What `listeners` and `advertised.listeners` say.
+            pub endpoints: Vec<Listener>,
+            /// What was set, by name; the rest has its default.
+            set: BTreeMap<&'static str, String>,
+        }
+
+        /// Every property there is.
+        pub const PROPERTIES: &[Property] = &[$(Property {
+            name: $name,
+            kind: <$ty as Setting>::TYPE,
+            allowed: $allowed,
+            default: || <$ty>::from($default).to_string(),
+            documentation: concat!($($doc,)+),
+        },)*];
+
+        impl Config {
+            /// Reads the properties that were set; all others get their defaults.
+            fn read(set: BTreeMap<&'static str, String>) -> Result<Self, ConfigError> {
+                let mut config = Self {
+                    $($field: value(&set, $name, || $default.into()),)*
+                    endpoints: Vec::new(),
+                    set,
+                };
+                config.check_together()?;
+                Ok(config)
+            }
+        }
+    };
+}
+
+properties! {
+    /// The number by which clients know this broker.
+    node_id: i32 = 1, "node.id", Allowed::AtLeast(0);
+    /// Where the broker listens: NAME://HOST:PORT, separated by commas. An empty host is every
+    /// address of the machine.
+    listeners: String = "PLAINTEXT://:9092", "listeners", Allowed::Any;
+    /// What clients are told to connect to, for each listener that needs it. A listener on every
+    /// address that is not named here tells the address that the client came in on.
+    advertised_listeners: String = "", "advertised.listeners", Allowed::Any;
+    /// How many partitions a topic gets when its creator does not say.
+    num_partitions: i32 = 1, "num.partitions", Allowed::AtLeast(1);
+    /// The replication factor of a topic when its creator does not say. A host keeps the copies,
+    /// so only 1 can be created.
+    default_replication_factor: i32 = 1, "default.replication.factor", Allowed::AtLeast(1);
+    /// Whether a topic is created when a client asks for it that may create it.
+    auto_create_topics_enable: bool = true, "auto.create.topics.enable", Allowed::Any;
+    /// Whether topics can be deleted.
+    delete_topic_enable: bool = true, "delete.topic.enable", Allowed::Any;
+    /// The largest record batch, unless its topic says otherwise.
+    message_max_bytes: i32 = 1_048_588, "message.max.bytes", Allowed::AtLeast(0);
+    /// The most bytes that a fetch answers.
+    fetch_max_bytes: i32 = 57_671_680, "fetch.max.bytes", Allowed::AtLeast(1024);
+    /// The largest request. A connection that announces a larger one is closed.
+    socket_request_max_bytes: i32 = 104_857_600, "socket.request.max.bytes", Allowed::AtLeast(1);
+    /// The most bytes of requests that are being read or handled. While they are used up, nothing
+    /// is read from sockets. Zero or less is no limit.
+    queued_max_request_bytes: i64 = 268_435_456, "queued.max.request.bytes", Allowed::Any;
+    /// After how long a connection is closed on which no byte moves. Less than zero is never.
+    connections_max_idle_ms: i64 = 600_000, "connections.max.idle.ms", Allowed::Any;
+    /// The most connections at a time; others are closed at once.
+    max_connections: i32 = i32::MAX, "max.connections", Allowed::AtLeast(0);
+    /// The most connections at a time from one address; others are closed at once.
+    max_connections_per_ip: i32 = i32::MAX, "max.connections.per.ip", Allowed::AtLeast(0);
+    /// The threads that serve requests. The default is one for each processor.
+    num_io_threads: i32 = processors(), "num.io.threads", Allowed::AtLeast(1);
+    /// How long a request waits for the host's storage when the client sets no time of its own.
+    host_timeout_ms: i64 = 30_000, "host.timeout.ms", Allowed::AtLeast(1);
+    /// The most partitions of all topics together.
+    max_partitions: i32 = 200_000, "kelp.max.partitions", Allowed::AtLeast(1);
+    /// Takes the data over at once from another process that has it, rather than wait for its end.
+    takeover: bool = false, "kelp.takeover", Allowed::Any;
+    /// Whether this process tells others, by a small object every few seconds, that it is alive.
+    registration: bool = true, "kelp.registration", Allowed::Any;
+}
+
+/// One property, as DescribeConfigs tells of it.
+pub struct Property {
+    pub name: &'static str,
+    pub kind: Type,
+    pub allowed: Allowed,
+    pub default: fn() -> String,
+    pub documentation: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    #[error("unknown property {0}")]
+    Unknown(String),
+    #[error(transparent)]
+    Invalid(#[from] InvalidValue),
+    #[error("{0:?} is not NAME=VALUE")]
+    NotAProperty(String),
+    #[error(
+        "queued.max.request.bytes must be at least socket.request.max.bytes, or no request of \
+         that size could be read"
+    )]
+    QueueSmallerThanRequest,
+}
+
+impl Config {
+    /// Reads properties in order: of two that name the same one, the later counts.
+    pub fn from_properties<N: AsRef<str>, V: AsRef<str>>(
+        properties: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Self, ConfigError> {
+        let mut set = BTreeMap::new();
+        for (name, text) in properties {
+            let (name, text) = (name.as_ref(), text.as_ref());
+            let property = PROPERTIES.iter().find(|property| property.name == name);
+            let property = property.ok_or_else(|| ConfigError::Unknown(name.to_string()))?;
+            let text = check(name, text, property.kind, property.allowed)?;
+            set.insert(property.name, text.to_string());
+        }
+        Self::read(set)
+    }
+
+    /// Reads the text of a properties file: one NAME=VALUE a line; `#` and `!` begin a comment.
+    pub fn from_text(text: &str) -> Result<Self, ConfigError> {
+        Self::from_properties(properties(text)?)
+    }
+
+    /// What one property alone does not show.
+    fn check_together(&mut self) -> Result<(), ConfigError> {
+        self.endpoints = read_listeners(&self.listeners, &self.advertised_listeners)?;
+        let queue = self.queued_max_request_bytes;
+        if queue > 0 && queue < i64::from(self.socket_request_max_bytes) {
+            return Err(ConfigError::QueueSmallerThanRequest);
+        }
+        Ok(())
+    }
+
+    /// What a property has: the text it was set to, or its default.
+    pub fn value(&self, name: &str) -> Option<String> {
+        let property = PROPERTIES.iter().find(|property| property.name == name)?;
+        Some(self.set(name).map_or_else(property.default, str::to_string))
+    }
+
+    pub fn source(&self, name: &str) -> Source {
+        if self.set.contains_key(name) { Source::Broker } else { Source::Default }
+    }
+
+    /// The text that a property was set to.
+    pub fn set(&self, name: &str) -> Option<&str> {
+        self.set.get(name).map(String::as_str)
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::read(BTreeMap::new()).unwrap_or_else(|e| unreachable!("the defaults are valid: {e}"))
+    }
+}
+
+/// The properties in the text of a file, in its order.
+pub fn properties(text: &str) -> Result<Vec<(&str, &str)>, ConfigError> {
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
+    lines.map(property).collect()
+}
+
+/// The name and value of one `NAME=VALUE`.
+pub fn property(line: &str) -> Result<(&str, &str), ConfigError> {
+    let (name, value) =
+        line.split_once('=').ok_or_else(|| ConfigError::NotAProperty(line.to_string()))?;
+    Ok((name.trim(), value.trim()))
+}
+
+fn value<T: Setting>(
+    set: &BTreeMap<&'static str, String>,
+    name: &str,
+    default: impl FnOnce() -> T,
+) -> T {
+    set.get(name).and_then(|text| T::parse(text)).unwrap_or_else(default)
+}
+
+fn processors() -> i32 {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_set_has_kafkas_default() {
+        // The defaults that Apache Kafka 4.4 documents for these names.
+        let config = Config::default();
+        assert_eq!((config.num_partitions, config.message_max_bytes), (1, 1_048_588));
+        assert_eq!(config.socket_request_max_bytes, 100 << 20);
+        assert_eq!(config.connections_max_idle_ms, 10 * 60 * 1000);
+        assert_eq!(config.fetch_max_bytes, 55 << 20);
+        assert!(config.auto_create_topics_enable && config.delete_topic_enable);
+    }
+
+    #[test]
+    fn a_later_property_counts_and_comments_do_not() {
+        let text = "# partitions\n num.partitions = 3\n\n!old\nnum.partitions=4";
+        let config = Config::from_text(text).unwrap();
+        assert_eq!(config.num_partitions, 4);
+        assert_eq!(config.set("num.partitions"), Some("4"));
+        assert_eq!(config.set("node.id"), None);
+    }
+
+    #[test]
+    fn what_is_unknown_or_invalid_is_an_error() {
+        let error = |text| Config::from_text(text).unwrap_err();
+        assert_eq!(error("log.dirs=/tmp"), ConfigError::Unknown("log.dirs".to_string()));
+        assert!(matches!(error("num.partitions=0"), ConfigError::Invalid(_)));
+        assert!(matches!(error("num.partitions"), ConfigError::NotAProperty(_)));
+        assert_eq!(error("queued.max.request.bytes=1000000"), ConfigError::QueueSmallerThanRequest);
+    }
+}
