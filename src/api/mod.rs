@@ -3,10 +3,19 @@
 //! A handler authorizes, validates, asks the rooms below and shapes the answer. It knows nothing
 //! of sockets and clocks, and calls no other handler.
 
+pub mod api_versions;
+pub mod create_topics;
+pub mod metadata;
+mod topics;
+
+use crate::config::Config;
+use crate::config::listeners::Address;
+use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
-use crate::store::BoxFuture;
+use crate::store::topics::Topics;
+use crate::store::{BoxFuture, Owner, State, Storage, StoreError};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a handler needs besides its request.
 #[derive(Clone)]
@@ -17,8 +26,61 @@ pub struct Context {
     pub client_id: Option<Str>,
 }
 
+impl Context {
+    /// Where the client finds the broker: at its own listener, or at who took over from it.
+    pub fn advertised(&self) -> Address {
+        let successor = self.broker.successor();
+        let address = successor.and_then(|owner| Address::parse(&owner.address));
+        address.unwrap_or_else(|| self.connection.advertised.clone())
+    }
+}
+
+/// Without ACLs a client may do all that there is to do. These are the operations on the cluster
+/// and on a topic, each a bit at the place of its code (`AclOperation` of Apache Kafka 4.4).
+const CLUSTER_OPERATIONS: i32 = 1 << 5 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12;
+const TOPIC_OPERATIONS: i32 =
+    1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 11;
+
 /// The parts of an engine that handlers ask.
-pub struct Broker {}
+pub struct Broker {
+    pub config: Arc<Config>,
+    pub storage: Arc<dyn Storage>,
+    /// Held while topics are created: what was checked must still hold when the topic is stored.
+    topic_changes: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Broker {
+    pub fn new(config: Arc<Config>, storage: Arc<dyn Storage>) -> Self {
+        Self { config, storage, topic_changes: Arc::default() }
+    }
+
+    pub fn topics(&self) -> Arc<Topics> {
+        self.storage.topics()
+    }
+
+    /// Who took the data over from this process.
+    pub fn successor(&self) -> Option<Owner> {
+        match &*self.storage.state().borrow() {
+            State::Fenced(owner) => Some(owner.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// What a client is told when the store cannot.
+impl From<StoreError> for ErrorCode {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // A conflict that comes this far is a writer that is not alone.
+            StoreError::Fenced | StoreError::Conflict { .. } => Self::NotLeaderOrFollower,
+            StoreError::Unavailable(_) | StoreError::Corrupt(_) => Self::KafkaStorageError,
+            StoreError::TimedOut => Self::RequestTimedOut,
+            StoreError::UnknownPartition => Self::UnknownTopicOrPartition,
+            StoreError::TopicExists => Self::TopicAlreadyExists,
+            StoreError::OffsetOutOfRange => Self::OffsetOutOfRange,
+        }
+    }
+}
 
 /// What is known of the client's connection.
 #[derive(Debug)]
@@ -26,6 +88,31 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// Our end: which address and listener the client came to.
     pub local: SocketAddr,
+    /// What clients of this listener are told to connect to.
+    pub advertised: Address,
+    software: Mutex<Option<Software>>,
+}
+
+/// How a client calls itself (KIP-511).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Software {
+    pub name: Str,
+    pub version: Str,
+}
+
+impl Connection {
+    pub fn new(peer: SocketAddr, local: SocketAddr, advertised: Address) -> Self {
+        Self { peer, local, advertised, software: Mutex::default() }
+    }
+
+    /// What the client said in its last ApiVersions.
+    pub fn software(&self) -> Option<Software> {
+        self.software.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_software(&self, software: Software) {
+        *self.software.lock().unwrap_or_else(PoisonError::into_inner) = Some(software);
+    }
 }
 
 /// What becomes of a request. The requests of a connection are handled one after the other; the
@@ -35,10 +122,9 @@ pub enum Reply<T> {
     /// The request took its place (its batches are submitted, its poll is parked); the answer
     /// comes later and does not hold up the requests behind it.
     Deferred(BoxFuture<'static, T>),
-    /// A produce with acks=0 is never answered.
-    None,
-    /// How a produce with acks=0 says that it failed.
-    Close,
+    /// A produce with acks=0: never answered, but an error closes the connection. What the request
+    /// holds of the engine's memory is given back when the work is done.
+    Unanswered(BoxFuture<'static, Result<(), ErrorCode>>),
 }
 
 impl<T> From<T> for Reply<T> {

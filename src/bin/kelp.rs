@@ -1,1 +1,180 @@
-fn main() {}
+//! `kelp serve`: the broker without a host.
+
+use kelp::config::Config;
+use kelp::config::listeners::Address;
+use kelp::config::server::{properties, property};
+use kelp::engine::{Backend, Engine, ThreadOptions};
+use kelp::store::State;
+use kelp::store::memory::Memory;
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::ValueExt;
+use std::error::Error;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+const USAGE: &str = "\
+Usage: kelp serve --listen HOST:PORT [--advertise HOST:PORT] (--data DIR | --memory) [OPTIONS]
+
+  --listen HOST:PORT      where clients connect; may be repeated
+  --advertise HOST:PORT   what clients of the --listen before it are told to connect to
+  --memory                keep all data in memory: it is gone when the broker ends
+  --config FILE           Kafka's server properties, one NAME=VALUE a line
+  --set NAME=VALUE        one of these properties; may be repeated
+";
+
+/// How long requests that are under way may take when the broker is stopped.
+const DRAIN: Duration = Duration::from_secs(5);
+
+type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
+
+fn main() -> ExitCode {
+    match Options::parse().and_then(serve) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kelp: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Options {
+    config: Config,
+    listen: Vec<Address>,
+}
+
+#[derive(Default)]
+struct Arguments {
+    listen: Vec<(Address, Option<Address>)>,
+    memory: bool,
+    files: Vec<String>,
+    set: Vec<String>,
+}
+
+impl Options {
+    fn parse() -> Result<Self> {
+        let arguments = Arguments::parse()?;
+        if !arguments.memory {
+            return Err("say where the data is kept: --memory".into());
+        }
+        if arguments.listen.is_empty() {
+            return Err("say where clients connect: --listen HOST:PORT".into());
+        }
+        let mut set: Vec<(&str, &str)> = Vec::new();
+        for text in &arguments.files {
+            set.extend(properties(text)?);
+        }
+        for line in &arguments.set {
+            set.push(property(line)?);
+        }
+        let (listeners, advertised) = arguments.listeners();
+        set.push(("listeners", &listeners));
+        set.push(("advertised.listeners", &advertised));
+        let config = Config::from_properties(set)?;
+        let listen = arguments.listen.into_iter().map(|(address, _)| address).collect();
+        Ok(Self { config, listen })
+    }
+}
+
+impl Arguments {
+    fn parse() -> Result<Self> {
+        let mut read = Self::default();
+        let mut parser = lexopt::Parser::from_env();
+        let mut command = None;
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Long("listen") => read.listen.push((address(&parser.value()?.string()?)?, None)),
+                Long("advertise") => {
+                    let last = read.listen.last_mut();
+                    let (_, advertise) = last.ok_or("--advertise belongs behind a --listen")?;
+                    *advertise = Some(address(&parser.value()?.string()?)?);
+                }
+                Long("memory") => read.memory = true,
+                Long("config") => {
+                    let path = parser.value()?;
+                    let text = std::fs::read_to_string(&path);
+                    read.files.push(text.map_err(|e| format!("{}: {e}", path.display()))?);
+                }
+                Long("set") => read.set.push(parser.value()?.string()?),
+                Long("help") | Short('h') => {
+                    print!("{USAGE}");
+                    std::process::exit(0);
+                }
+                Value(word) if command.is_none() => command = Some(word.string()?),
+                other => return Err(format!("{}\n\n{USAGE}", other.unexpected()).into()),
+            }
+        }
+        match command.as_deref() {
+            Some("serve") => Ok(read),
+            _ => Err(format!("the command is missing\n\n{USAGE}").into()),
+        }
+    }
+
+    /// The values of `listeners` and `advertised.listeners`.
+    fn listeners(&self) -> (String, String) {
+        let name = |i: usize| format!("LISTENER_{i}");
+        let listen = self.listen.iter().enumerate();
+        let listeners = listen.clone().map(|(i, (bind, _))| format!("{}://{bind}", name(i)));
+        let advertised = listen.filter_map(|(i, (_, advertise))| {
+            advertise.as_ref().map(|address| format!("{}://{address}", name(i)))
+        });
+        (listeners.collect::<Vec<_>>().join(","), advertised.collect::<Vec<_>>().join(","))
+    }
+}
+
+fn address(text: &str) -> Result<Address> {
+    Address::parse(text).ok_or_else(|| format!("{text:?} is not HOST:PORT").into())
+}
+
+fn serve(options: Options) -> Result<()> {
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).init();
+    let storage = Arc::new(Memory::default());
+    let engine = Engine::new(options.config, Backend::Storage(storage), ThreadOptions::default())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(run(&engine, &options.listen));
+    engine.stop(DRAIN);
+    outcome
+}
+
+/// Listens when the store is open; returns when a signal or the store's end says so.
+async fn run(engine: &Engine, listen: &[Address]) -> Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let serving = async {
+        let mut state = engine.state();
+        let opened = |state: &State| matches!(state, State::Serving | State::Failed(_));
+        if let State::Failed(reason) = &*state.wait_for(opened).await? {
+            return Err(reason.clone().into());
+        }
+        let mut places = Vec::new();
+        for address in listen {
+            let bound = engine.listen(&bind_address(address));
+            let port = bound.map_err(|e| format!("cannot listen on {address}: {e}"))?;
+            places.push(Address { host: address.host.clone(), port }.to_string());
+        }
+        println!("kelp serves on {}", places.join(", "));
+        engine.ended().wait_for(|ended| *ended).await?;
+        match &*state.borrow() {
+            State::Fenced(owner) => Err(format!(
+                "the broker at {} (host {}, pid {}) took the data over",
+                owner.address, owner.host, owner.pid
+            )
+            .into()),
+            other => Err(format!("the store ended: {other:?}").into()),
+        }
+    };
+    tokio::select! {
+        ended = serving => ended,
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// An empty host is every address of the machine.
+fn bind_address(address: &Address) -> String {
+    let host = if address.host.is_empty() { "::" } else { &address.host };
+    Address { host: host.to_string(), port: address.port }.to_string()
+}

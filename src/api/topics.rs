@@ -1,0 +1,183 @@
+//! Names and creation of topics: what CreateTopics and the auto-creation of Metadata share.
+
+use super::Broker;
+use crate::config::topic::Configs;
+use crate::protocol::error_code::ErrorCode;
+use crate::protocol::wire::Uuid;
+use crate::store::StoreError;
+use crate::store::topics::{Topic, Topics};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Kafka's limit for the length of a name, which had to fit a file name.
+const MAX_NAME: usize = 249;
+
+/// Topics that coordinators keep their state in.
+const INTERNAL: [&str; 3] = ["__consumer_offsets", "__transaction_state", "__share_group_state"];
+
+/// What a client gets that asked for something that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) code: ErrorCode,
+    pub(super) message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+/// What the store cannot do, as an API of the controller says it.
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let code = match &error {
+            // The client looks for the controller anew, and finds the successor.
+            StoreError::Fenced => ErrorCode::NotController,
+            other => other.clone().into(),
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+pub(super) fn is_internal(name: &str) -> bool {
+    INTERNAL.contains(&name)
+}
+
+/// Checks a name by Kafka's rules.
+pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    let problem = if name.is_empty() {
+        "the empty string is not allowed".to_string()
+    } else if name == "." || name == ".." {
+        format!("'{name}' is not allowed")
+    } else if name.encode_utf16().count() > MAX_NAME {
+        format!("the length of '{name}' is longer than the max allowed length {MAX_NAME}")
+    } else if !name.bytes().all(legal) {
+        format!(
+            "'{name}' contains one or more characters other than ASCII alphanumerics, \
+             '.', '_' and '-'"
+        )
+    } else {
+        return Ok(());
+    };
+    let message = format!("Topic name is invalid: {problem}");
+    Err(Refusal::new(ErrorCode::InvalidTopicException, message))
+}
+
+/// A name that is free: not taken, nor by one that Kafka's metrics could not tell from it.
+pub(super) fn check_free(topics: &Topics, name: &str) -> Result<(), Refusal> {
+    if topics.by_name(name).is_some() {
+        let message = format!("Topic '{name}' already exists.");
+        return Err(Refusal::new(ErrorCode::TopicAlreadyExists, message));
+    }
+    if !name.contains(['.', '_']) {
+        return Ok(());
+    }
+    let metric = |name: &str| name.replace('.', "_");
+    let metric_name = metric(name);
+    match topics.iter().find(|topic| metric(&topic.name) == metric_name) {
+        None => Ok(()),
+        Some(other) => {
+            let message = format!("Topic '{name}' collides with existing topic: {}", other.name);
+            Err(Refusal::new(ErrorCode::InvalidTopicException, message))
+        }
+    }
+}
+
+impl Broker {
+    /// Makes a change of topics, alone, so that what it checks still holds when it stores. It
+    /// runs to its end even when the time is over before: a store must not be left in the middle
+    /// of one.
+    pub(super) async fn change_topics<T: Send + 'static>(
+        &self,
+        within: Duration,
+        change: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let timed_out = || Refusal::new(ErrorCode::RequestTimedOut, "The request timed out.");
+        let deadline = Instant::now() + within;
+        let alone = timeout_at(deadline, self.topic_changes.clone().lock_owned());
+        // Waiting for it here, not in the task, keeps it at one task when the store hangs.
+        let alone = alone.await.map_err(|_| timed_out())?;
+        let task = tokio::spawn(async move {
+            let done = change.await;
+            drop(alone);
+            done
+        });
+        match timeout_at(deadline, task).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(panic)) => Err(Refusal::new(ErrorCode::UnknownServerError, panic.to_string())),
+            Err(_) => Err(timed_out()),
+        }
+    }
+
+    /// Stores a topic whose name and configs were checked.
+    pub(super) async fn create_topic(
+        &self,
+        name: &str,
+        partitions: i32,
+        configs: Configs,
+    ) -> Result<Topic, Refusal> {
+        let topic = Topic { id: Uuid::random(), name: name.to_string(), partitions, configs };
+        self.storage.create_topic(topic.clone()).await?;
+        tracing::info!(topic = name, id = %topic.id, partitions, "created a topic");
+        Ok(topic)
+    }
+
+    /// Whether there may be this many partitions more.
+    pub(super) fn check_room(&self, partitions: i32) -> Result<(), Refusal> {
+        let now: i64 = self.topics().iter().map(|topic| i64::from(topic.partitions)).sum();
+        let most = self.config.max_partitions;
+        if now + i64::from(partitions) > i64::from(most) {
+            let message = format!("There are {now} partitions, and kelp.max.partitions is {most}.");
+            return Err(Refusal::new(ErrorCode::PolicyViolation, message));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topics(names: &[&str]) -> Topics {
+        let mut topics = Topics::default();
+        for name in names {
+            let id = Uuid::random();
+            let name = (*name).to_string();
+            topics.insert(Topic { id, name, partitions: 1, configs: Configs::new() });
+        }
+        topics
+    }
+
+    #[test]
+    fn names_are_refused_in_kafkas_words() {
+        // Apache Kafka 4.4's answers to CreateTopics.
+        for (name, message) in [
+            ("", "the empty string is not allowed"),
+            (".", "'.' is not allowed"),
+            ("..", "'..' is not allowed"),
+            (
+                "a b",
+                "'a b' contains one or more characters other than ASCII alphanumerics, '.', '_' \
+                 and '-'",
+            ),
+        ] {
+            let refusal = check_name(name).unwrap_err();
+            assert_eq!(refusal.message, format!("Topic name is invalid: {message}"));
+        }
+        assert!(check_name(&"x".repeat(249)).is_ok());
+        assert!(check_name(&"x".repeat(250)).is_err());
+        assert!(check_name("naïve").is_err());
+    }
+
+    #[test]
+    fn a_dot_and_an_underscore_collide() {
+        let topics = topics(&["a.b", "plain"]);
+        assert_eq!(check_free(&topics, "a.b").unwrap_err().code, ErrorCode::TopicAlreadyExists);
+        let refusal = check_free(&topics, "a_b").unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::InvalidTopicException);
+        assert_eq!(refusal.message, "Topic 'a_b' collides with existing topic: a.b");
+        assert!(check_free(&topics, "a-b").is_ok());
+    }
+}

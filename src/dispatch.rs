@@ -1,0 +1,119 @@
+//! The one place that sees every request: header, version, decode, handler, encode.
+//!
+//! Which APIs there are is said by the list in [`crate::protocol::api_key`]; a new one needs no
+//! line here.
+
+use crate::api::{self, Broker, Connection, Context, Reply};
+use crate::protocol::api_key::{ApiKey, Request, for_each_api};
+use crate::protocol::header::{self, RequestHeader};
+use crate::protocol::wire::{Reader, Wire, WireError};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// An encoded answer without its length, as a list of slices for one vectored write.
+pub type Answer = Vec<Bytes>;
+
+/// Why a frame is not served. The connection is closed, as Kafka does.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("the header of the request is garbage: {0}")]
+    Header(WireError),
+    #[error("unknown API key {0}")]
+    UnknownApi(i16),
+    #[error("{api:?} is not served in version {version}")]
+    UnsupportedVersion { api: ApiKey, version: i16 },
+    #[error("a request {api:?} of version {version} is garbage: {error}")]
+    Body { api: ApiKey, version: i16, error: WireError },
+}
+
+/// Serves one request of a connection.
+pub async fn dispatch(
+    broker: &Arc<Broker>,
+    connection: &Arc<Connection>,
+    frame: Bytes,
+) -> Result<Reply<Answer>, Refused> {
+    let (header, body) = RequestHeader::read(frame).map_err(Refused::Header)?;
+    let api = ApiKey::from_code(header.api_key).ok_or(Refused::UnknownApi(header.api_key))?;
+    let call = Call { api, version: header.api_version, correlation_id: header.correlation_id };
+    tracing::trace!(peer = %connection.peer, ?call, client = header.client_id.as_deref());
+    if !ApiKey::SERVED.contains(&api) {
+        return Err(Refused::UnknownApi(header.api_key));
+    }
+    if !api.versions().contains(&call.version) {
+        return call.unsupported();
+    }
+    let context = Context {
+        broker: broker.clone(),
+        connection: connection.clone(),
+        api_version: call.version,
+        client_id: header.client_id,
+    };
+    route(call, &context, body).await
+}
+
+macro_rules! routes {
+    (
+        served {$(
+            $key:literal => $name:ident $versions:expr, $flexible:expr, $module:ident;
+        )*}
+        described {$($described:tt)*}
+    ) => {
+        async fn route(
+            call: Call,
+            context: &Context,
+            body: Reader,
+        ) -> Result<Reply<Answer>, Refused> {
+            match call.api {
+                $(ApiKey::$name => {
+                    let request = call.decode(body)?;
+                    let reply = api::$module::handle(context, request).await;
+                    Ok(call.encode::<crate::messages::$module::Response>(reply.into()))
+                })*
+                other => Err(Refused::UnknownApi(other.code())),
+            }
+        }
+    };
+}
+
+for_each_api!(routes);
+
+/// What of a request's header its answer needs.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    api: ApiKey,
+    version: i16,
+    correlation_id: i32,
+}
+
+impl Call {
+    fn decode<R: Request>(self, mut body: Reader) -> Result<R, Refused> {
+        let request = R::read(&mut body).and_then(|request| body.finish().map(|()| request));
+        request.map_err(|error| Refused::Body { api: self.api, version: self.version, error })
+    }
+
+    fn encode<T: Wire + Send + 'static>(self, reply: Reply<T>) -> Reply<Answer> {
+        match reply {
+            Reply::Ready(response) => Reply::Ready(self.answer(&response)),
+            Reply::Deferred(response) => {
+                Reply::Deferred(Box::pin(async move { self.answer(&response.await) }))
+            }
+            Reply::Unanswered(work) => Reply::Unanswered(work),
+        }
+    }
+
+    fn answer<T: Wire>(self, response: &T) -> Answer {
+        let mut writer = header::response(self.api, self.version, self.correlation_id);
+        response.write(&mut writer);
+        writer.finish()
+    }
+
+    /// Only ApiVersions can say that it does not speak a version: its client asks in order to
+    /// learn them.
+    fn unsupported(self) -> Result<Reply<Answer>, Refused> {
+        if self.api != ApiKey::ApiVersions {
+            return Err(Refused::UnsupportedVersion { api: self.api, version: self.version });
+        }
+        let as_version_0 = Self { version: 0, ..self };
+        Ok(Reply::Ready(as_version_0.answer(&api::api_versions::unsupported())))
+    }
+}

@@ -1,0 +1,157 @@
+//! Builds the runtime and the parts of a broker, and owns their end.
+
+use crate::api::Broker;
+use crate::config::Config;
+use crate::net::Network;
+use crate::store::{State, Storage};
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// How long a broker whose data was taken over tells its clients where to go.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// How long the end waits for a store that does not answer, and for threads.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the data is kept.
+pub enum Backend {
+    Storage(Arc<dyn Storage>),
+}
+
+/// How the engine's threads are made.
+#[derive(Clone, Default)]
+pub struct ThreadOptions {
+    /// Runs first on each I/O thread: a host may have signals that these must not get.
+    pub on_thread_start: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("the engine stopped")]
+    Stopped,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A broker: serves the sockets it is given until it is stopped or dropped.
+///
+/// Its calls are for the host's threads, not for tasks of an async runtime.
+pub struct Engine {
+    /// Only taken when dropped.
+    runtime: Option<Runtime>,
+    network: Arc<Network>,
+    storage: Arc<dyn Storage>,
+    ended: watch::Sender<bool>,
+}
+
+impl Engine {
+    /// Starts a broker; returns before its store is open, see [`Engine::state`].
+    pub fn new(
+        config: Config,
+        backend: Backend,
+        threads: ThreadOptions,
+    ) -> Result<Self, EngineError> {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(config.num_io_threads.unsigned_abs() as usize);
+        builder.thread_name("kelp-io").enable_all();
+        if let Some(start) = threads.on_thread_start {
+            builder.on_thread_start(move || start());
+        }
+        let runtime = builder.build()?;
+        let Backend::Storage(storage) = backend;
+        let broker = Arc::new(Broker::new(Arc::new(config), storage.clone()));
+        let network = Network::new(broker);
+        let ended = watch::Sender::new(false);
+        runtime.spawn(watch_state(network.clone(), storage.clone(), ended.clone()));
+        Ok(Self { runtime: Some(runtime), network, storage, ended })
+    }
+
+    /// Whether the broker may serve. It stays `Fenced` or `Failed` when it came to that.
+    pub fn state(&self) -> watch::Receiver<State> {
+        self.storage.state()
+    }
+
+    /// Becomes true when the broker has ended: it was stopped, or its store ended it.
+    pub fn ended(&self) -> watch::Receiver<bool> {
+        self.ended.subscribe()
+    }
+
+    /// Serves one accepted client connection.
+    pub fn serve(&self, stream: TcpStream) -> Result<(), EngineError> {
+        let _runtime = self.handle()?.enter();
+        Ok(self.network.serve(stream)?)
+    }
+
+    /// Accepts and serves connections.
+    pub fn serve_listener(&self, listener: TcpListener) -> Result<(), EngineError> {
+        let _runtime = self.handle()?.enter();
+        Ok(self.network.serve_listener(listener)?)
+    }
+
+    /// Listens on `HOST:PORT`; gives the port, which the operating system chooses for port 0.
+    pub fn listen(&self, address: &str) -> Result<u16, EngineError> {
+        let listener = TcpListener::bind(address)?;
+        let port = listener.local_addr()?.port();
+        self.serve_listener(listener)?;
+        Ok(port)
+    }
+
+    /// Ends in good order: takes nothing new, answers what is under way, at most so long, closes
+    /// the store and then all connections.
+    pub fn stop(&self, drain: Duration) {
+        let Ok(handle) = self.handle() else { return };
+        handle.block_on(end(&self.network, &*self.storage, drain));
+        self.ended.send_replace(true);
+    }
+
+    fn handle(&self) -> Result<&Handle, EngineError> {
+        match &self.runtime {
+            Some(runtime) if !*self.ended.borrow() => Ok(runtime.handle()),
+            _ => Err(EngineError::Stopped),
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.ended.send_replace(true);
+        let Some(runtime) = self.runtime.take() else { return };
+        if Handle::try_current().is_ok() {
+            // A thread of an async runtime must not block.
+            runtime.shutdown_background();
+        } else {
+            runtime.shutdown_timeout(PATIENCE);
+        }
+    }
+}
+
+/// Ends a broker whose store serves nothing more.
+async fn watch_state(network: Arc<Network>, storage: Arc<dyn Storage>, ended: watch::Sender<bool>) {
+    let mut state = storage.state();
+    let over = |state: &State| matches!(state, State::Fenced(_) | State::Failed(_));
+    let over = match state.wait_for(over).await {
+        Ok(state) => state.clone(),
+        Err(_) => return,
+    };
+    if let State::Fenced(owner) = &over {
+        tracing::error!(?owner, "another process took the data over; this broker ends");
+        sleep(FAREWELL).await;
+    }
+    if let State::Failed(reason) = &over {
+        tracing::error!("the store cannot be read: {reason}");
+    }
+    end(&network, &*storage, Duration::ZERO).await;
+    ended.send_replace(true);
+}
+
+async fn end(network: &Network, storage: &dyn Storage, drain: Duration) {
+    network.stop(drain).await;
+    if timeout(PATIENCE, storage.close()).await.is_err() {
+        tracing::error!("the store did not close in {PATIENCE:?}");
+    }
+}

@@ -1,0 +1,86 @@
+//! How many bytes may be held: of requests by the whole engine, of answers by a connection.
+//!
+//! What is held is taken as a whole before any of it is there, in the order in which it was asked
+//! for. So two who each hold a part never wait for each other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+#[derive(Clone)]
+pub(super) struct Budget {
+    bytes: Arc<Semaphore>,
+    limit: usize,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// A part of a budget, given back when dropped.
+pub(super) type Held = OwnedSemaphorePermit;
+
+impl Budget {
+    /// A budget of at least a byte and at most as many as can be counted.
+    pub(super) fn new(limit: usize) -> Self {
+        let limit = limit.clamp(1, Semaphore::MAX_PERMITS);
+        Self { bytes: Arc::new(Semaphore::new(limit)), limit, waiting: Arc::default() }
+    }
+
+    /// Takes this many bytes, or all there are if it is more: that one is then held alone.
+    pub(super) async fn take(&self, bytes: usize) -> Held {
+        let bytes = u32::try_from(bytes.min(self.limit)).unwrap_or(u32::MAX);
+        if let Ok(held) = self.bytes.clone().try_acquire_many_owned(bytes) {
+            return held;
+        }
+        let _waiting = Waiting::new(&self.waiting);
+        let held = self.bytes.clone().acquire_many_owned(bytes).await;
+        held.unwrap_or_else(|_| unreachable!("the semaphore is never closed"))
+    }
+
+    /// Whether somebody waits until others give back what they hold.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::{Pin, pin};
+    use std::task::{self, Poll, Waker};
+
+    fn poll<F: Future>(future: &mut Pin<&mut F>) -> Poll<F::Output> {
+        future.as_mut().poll(&mut task::Context::from_waker(Waker::noop()))
+    }
+
+    #[tokio::test]
+    async fn who_asks_first_is_served_first_and_the_largest_alone() {
+        let budget = Budget::new(10);
+        let first = budget.take(6).await;
+        let mut large = pin!(budget.take(1000));
+        assert!(poll(&mut large).is_pending());
+        let mut small = pin!(budget.take(1));
+        assert!(poll(&mut small).is_pending());
+        assert!(budget.is_exhausted());
+
+        drop(first);
+        let large = large.await;
+        assert!(poll(&mut small).is_pending());
+        drop(large);
+        drop(small.await);
+        assert!(!budget.is_exhausted());
+    }
+}

@@ -1,0 +1,183 @@
+//! Bytes to frames and back: sockets, limits, memory. Nothing here looks into a body.
+
+mod answers;
+mod budget;
+mod connection;
+mod connections;
+mod frames;
+mod idle;
+mod listener;
+
+use crate::api::{Broker, Connection};
+use crate::config::listeners::advertised;
+use crate::dispatch::Refused;
+use crate::protocol::error_code::ErrorCode;
+use crate::store::State;
+use budget::Budget;
+use connections::{Admission, Connections};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// All connections of an engine, and what they share.
+pub struct Network {
+    broker: Arc<Broker>,
+    limits: Limits,
+    /// The memory of requests that are read or handled.
+    requests: Budget,
+    connections: Arc<Connections>,
+    phase: watch::Sender<Phase>,
+}
+
+/// How far the stop has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Open,
+    /// No new connection and no new request; what is under way is answered.
+    Draining,
+    Closed,
+}
+
+struct Limits {
+    max_request_bytes: usize,
+    max_idle: Option<Duration>,
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+enum Closed {
+    #[error("the client closed it")]
+    ByPeer,
+    #[error("the engine stops")]
+    Stopping,
+    #[error("another process has the data")]
+    NotServing,
+    #[error("it broke: {0}")]
+    Broken(#[from] io::Error),
+    #[error("a frame cannot have {0} bytes")]
+    BadLength(i32),
+    #[error(transparent)]
+    Refused(Refused),
+    #[error("a produce with acks=0 failed with {0:?}")]
+    AcksZero(ErrorCode),
+    #[error("no byte moved for connections.max.idle.ms")]
+    Idle,
+    #[error("a frame does not come to its end while others wait for its memory")]
+    Stalled,
+    #[error("max.connections is reached")]
+    TooMany,
+    #[error("max.connections.per.ip is reached")]
+    TooManyOfAddress,
+}
+
+impl Network {
+    pub fn new(broker: Arc<Broker>) -> Arc<Self> {
+        let config = &broker.config;
+        let limits = Limits {
+            max_request_bytes: config.socket_request_max_bytes.unsigned_abs() as usize,
+            max_idle: u64::try_from(config.connections_max_idle_ms).ok().map(Duration::from_millis),
+        };
+        let requests = match usize::try_from(config.queued_max_request_bytes) {
+            Ok(bytes) if bytes > 0 => Budget::new(bytes),
+            _ => Budget::new(usize::MAX),
+        };
+        let connections = Arc::new(Connections::new(config));
+        let phase = watch::Sender::new(Phase::Open);
+        Arc::new(Self { broker, limits, requests, connections, phase })
+    }
+
+    /// Serves a connection to its end, in a task of its own. Must be called in the runtime.
+    pub fn serve(self: &Arc<Self>, stream: std::net::TcpStream) -> io::Result<()> {
+        if *self.phase.borrow() >= Phase::Draining {
+            return Err(io::Error::other("the engine stops"));
+        }
+        stream.set_nonblocking(true)?;
+        self.start(TcpStream::from_std(stream)?)
+    }
+
+    fn start(self: &Arc<Self>, stream: TcpStream) -> io::Result<()> {
+        let (peer, local) = (stream.peer_addr()?, stream.local_addr()?);
+        stream.set_nodelay(true)?;
+        socket2::SockRef::from(&stream).set_keepalive(true)?;
+        let admission = match self.connections.admit(peer.ip().to_canonical()) {
+            Ok(admission) => admission,
+            Err(refused) => {
+                tracing::warn!(%peer, "closed a connection: {refused}");
+                return Ok(());
+            }
+        };
+        let advertised = advertised(&self.broker.config.endpoints, local);
+        let connection = Arc::new(Connection::new(peer, local, advertised));
+        tokio::spawn(self.clone().run(stream, connection, admission));
+        Ok(())
+    }
+
+    async fn run(
+        self: Arc<Self>,
+        mut stream: TcpStream,
+        connection: Arc<Connection>,
+        admission: Admission,
+    ) {
+        let (reader, writer) = stream.split();
+        let served = async {
+            match self.serving().await {
+                Ok(()) => connection::serve(&self, &connection, reader, writer).await,
+                Err(closed) => closed,
+            }
+        };
+        let closed = tokio::select! {
+            biased;
+            closed = served => closed,
+            () = self.reached(Phase::Closed) => Closed::Stopping,
+        };
+        let peer = connection.peer;
+        match closed {
+            // Nobody needs to be told of what happens every day.
+            Closed::ByPeer | Closed::Stopping | Closed::Broken(_) => {
+                tracing::debug!(%peer, "a connection ended: {closed}");
+            }
+            _ => tracing::warn!(%peer, "closed a connection: {closed}"),
+        }
+        drop(stream);
+        drop(admission);
+    }
+
+    /// Waits until the store is open. A client that came too early is not sent away; but if
+    /// another process has the data, it shall go there.
+    async fn serving(&self) -> Result<(), Closed> {
+        let mut state = self.broker.storage.state();
+        let state = state.wait_for(|state| *state != State::Opening).await;
+        match state.as_deref() {
+            // Who is fenced tells its clients who is the successor.
+            Ok(State::Serving | State::Fenced(_)) => Ok(()),
+            _ => Err(Closed::NotServing),
+        }
+    }
+
+    async fn draining(&self) {
+        self.reached(Phase::Draining).await;
+    }
+
+    async fn reached(&self, phase: Phase) {
+        // It fails when the sender is gone, which is `self`.
+        let _ = self.phase.subscribe().wait_for(|now| *now >= phase).await;
+    }
+
+    /// Takes no more connections and requests, waits for the answers of those that are under way,
+    /// at most so long, and closes all connections.
+    pub async fn stop(&self, drain: Duration) {
+        self.phase.send_if_modified(|phase| {
+            let was_open = *phase == Phase::Open;
+            *phase = (*phase).max(Phase::Draining);
+            was_open
+        });
+        if timeout(drain, self.connections.all_closed()).await.is_err() {
+            tracing::warn!("closing connections whose answers did not come in time");
+        }
+        self.phase.send_replace(Phase::Closed);
+        self.connections.all_closed().await;
+    }
+}
