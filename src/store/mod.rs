@@ -5,6 +5,7 @@
 //! own log behind the C ABI's `kelp_storage`. [`memory`] is a third for tests of the rooms above.
 
 pub mod memory;
+pub mod objectlog;
 pub mod objects;
 pub mod producers;
 pub mod topics;

@@ -37,7 +37,7 @@ setup_java() {
   needs mvn java
   rm -rf "$build/java"
   mkdir -p "$build/java"
-  mvn -q -B -Dstyle.color=never -f "$from" dependency:copy-dependencies -DoutputDirectory="$build/java/lib" >&2
+  mvn -q -B -f "$from" dependency:copy-dependencies -DoutputDirectory="$build/java/lib" >"$build/java/maven.log" 2>&1 || { cat "$build/java/maven.log" >&2; exit 1; }
   cp "$from" "$made"
 }
 

@@ -5,6 +5,7 @@ pub mod contract;
 pub mod directory;
 pub mod memory;
 
+use super::StoreError;
 use bytes::Bytes;
 
 /// What became of a [`Objects::put_new`].
@@ -19,6 +20,12 @@ pub enum Put {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ObjectError(pub String);
+
+impl From<ObjectError> for StoreError {
+    fn from(error: ObjectError) -> Self {
+        Self::Unavailable(error.0)
+    }
+}
 
 /// Objects that are put once and never changed.
 ///

@@ -1,0 +1,204 @@
+//! The bytes of a checkpoint: the whole state before one place in the journal.
+//!
+//! ```text
+//! header (see format), then
+//!  epoch u32, seq u64       the first place that is not in segments
+//!  partitions u32, each:
+//!    topic id 16 bytes, partition i32, log start i64, log end i64
+//!    epochs u32, each: epoch i32, start offset i64
+//!    producers u32, each: id i64, epoch i16, batches u8, each:
+//!      base sequence i32, last sequence i32, base offset i64, last offset i64, max timestamp i64
+//!    entries u32, each: base offset i64, end offset i64, segment's epoch u32 and count u64,
+//!      index offset u64, index length u32, largest timestamp i64
+//! ```
+
+use super::format::{self, HEADER_BYTES, Header, Kind, Malformed};
+use super::keys::{Name, Position};
+use super::state::{Entry, EpochStart, Image, Partition};
+use crate::protocol::wire::Uuid;
+use crate::store::PartitionId;
+use crate::store::producers::{BATCHES_KEPT, Producer, ProducerBatch, Producers};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+pub(super) fn encode(name: Name, nonce: u64, image: &Image) -> Bytes {
+    let mut out = BytesMut::new();
+    out.put_bytes(0, HEADER_BYTES);
+    out.put_u32(image.position.epoch.cast_unsigned());
+    out.put_u64(image.position.seq);
+    out.put_u32(image.partitions.len() as u32);
+    for (id, partition) in &image.partitions {
+        out.put_slice(&id.topic.0);
+        out.put_i32(id.partition);
+        put_partition(&mut out, partition);
+    }
+    let body = &out[HEADER_BYTES..];
+    let header = Header::named(Kind::Checkpoint, name, nonce).encode(body.len() as u64, [body]);
+    out[..HEADER_BYTES].copy_from_slice(&header);
+    out.freeze()
+}
+
+fn put_partition(out: &mut BytesMut, partition: &Partition) {
+    out.put_i64(partition.log_start_offset);
+    out.put_i64(partition.log_end_offset);
+    out.put_u32(partition.epochs.len() as u32);
+    for epoch in &partition.epochs {
+        out.put_i32(epoch.epoch);
+        out.put_i64(epoch.start_offset);
+    }
+    out.put_u32(partition.producers.len() as u32);
+    for (id, producer) in partition.producers.iter() {
+        out.put_i64(id);
+        out.put_i16(producer.epoch);
+        out.put_u8(producer.batches.len() as u8);
+        for batch in &producer.batches {
+            out.put_i32(batch.base_sequence);
+            out.put_i32(batch.last_sequence);
+            out.put_i64(batch.base_offset);
+            out.put_i64(batch.last_offset);
+            out.put_i64(batch.max_timestamp);
+        }
+    }
+    out.put_u32(partition.entries.len() as u32);
+    for entry in &partition.entries {
+        out.put_i64(entry.base_offset);
+        out.put_i64(entry.end_offset);
+        out.put_u32(entry.name.epoch.cast_unsigned());
+        out.put_u64(entry.name.count);
+        out.put_u64(entry.index_offset);
+        out.put_u32(entry.index_length);
+        out.put_i64(entry.max_timestamp);
+    }
+}
+
+pub(super) fn decode(object: &Bytes) -> Result<(Header, Image), Malformed> {
+    let (header, body) = format::open(object)?;
+    if header.kind != Kind::Checkpoint {
+        return Err(Malformed("it is no checkpoint"));
+    }
+    let mut b = &body[..];
+    let mut image = Image {
+        position: Position { epoch: epoch(&mut b)?, seq: b.try_get_u64()? },
+        ..Image::default()
+    };
+    for _ in 0..b.try_get_u32()? {
+        let mut topic = Uuid::ZERO;
+        b.try_copy_to_slice(&mut topic.0)?;
+        let id = PartitionId { topic, partition: b.try_get_i32()? };
+        image.partitions.insert(id, take_partition(&mut b)?);
+    }
+    if b.has_remaining() {
+        return Err(Malformed("a checkpoint that goes on"));
+    }
+    Ok((header, image))
+}
+
+fn take_partition(b: &mut &[u8]) -> Result<Partition, Malformed> {
+    let mut partition = Partition {
+        log_start_offset: b.try_get_i64()?,
+        log_end_offset: b.try_get_i64()?,
+        ..Partition::default()
+    };
+    if !(0..=partition.log_end_offset).contains(&partition.log_start_offset) {
+        return Err(Malformed("a log that begins behind its end"));
+    }
+    for _ in 0..b.try_get_u32()? {
+        partition
+            .epochs
+            .push(EpochStart { epoch: b.try_get_i32()?, start_offset: b.try_get_i64()? });
+    }
+    take_producers(b, &mut partition.producers)?;
+    for _ in 0..b.try_get_u32()? {
+        let entry = Entry {
+            base_offset: b.try_get_i64()?,
+            end_offset: b.try_get_i64()?,
+            name: Name { epoch: epoch(b)?, count: b.try_get_u64()? },
+            index_offset: b.try_get_u64()?,
+            index_length: b.try_get_u32()?,
+            max_timestamp: b.try_get_i64()?,
+        };
+        let before = partition.entries.last().map_or(0, |last| last.end_offset);
+        if entry.base_offset < before || entry.end_offset <= entry.base_offset {
+            return Err(Malformed("ranges that overlap"));
+        }
+        partition.entries.push(entry);
+    }
+    Ok(partition)
+}
+
+fn take_producers(b: &mut &[u8], producers: &mut Producers) -> Result<(), Malformed> {
+    for _ in 0..b.try_get_u32()? {
+        let id = b.try_get_i64()?;
+        let mut producer = Producer { epoch: b.try_get_i16()?, ..Producer::default() };
+        let count = usize::from(b.try_get_u8()?);
+        if count > BATCHES_KEPT {
+            return Err(Malformed("a producer with too many batches"));
+        }
+        for _ in 0..count {
+            producer.batches.push_back(ProducerBatch {
+                base_sequence: b.try_get_i32()?,
+                last_sequence: b.try_get_i32()?,
+                base_offset: b.try_get_i64()?,
+                last_offset: b.try_get_i64()?,
+                max_timestamp: b.try_get_i64()?,
+            });
+        }
+        producers.insert(id, producer);
+    }
+    Ok(())
+}
+
+fn epoch(b: &mut &[u8]) -> Result<i32, Malformed> {
+    i32::try_from(b.try_get_u32()?).map_err(|_| Malformed("a negative epoch"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::objectlog::samples::{batches, frame, partition};
+
+    fn image() -> Image {
+        let mut image = Image { position: Position { epoch: 4, seq: 9 }, ..Image::default() };
+        for (epoch, base) in [(1, 0), (3, 20)] {
+            assert!(image.apply(&frame(epoch, batches(base, &[5, 5, 10]))));
+        }
+        let entry = |base_offset, end_offset| Entry {
+            base_offset,
+            end_offset,
+            name: Name { epoch: 3, count: 8 },
+            index_offset: 77,
+            index_length: 99,
+            max_timestamp: 5,
+        };
+        let log = image.partitions.get_mut(&partition(0)).unwrap();
+        log.entries = vec![entry(0, 10), entry(20, 30)];
+        image.partitions.insert(partition(9), Partition::default());
+        image
+    }
+
+    #[test]
+    fn a_checkpoint_reads_back_whole() {
+        let name = Name { epoch: 4, count: 2 };
+        let bytes = encode(name, 6, &image());
+        let (header, read) = decode(&bytes).unwrap();
+        assert_eq!(header, Header::named(Kind::Checkpoint, name, 6));
+        assert_eq!(read, image());
+    }
+
+    #[test]
+    fn cut_and_changed_bodies_are_refused_behind_a_right_checksum_and_never_panic() {
+        let bytes = encode(Name::default(), 6, &image());
+        let body = &bytes[HEADER_BYTES..];
+        let sealed = |body: &[u8]| -> Bytes {
+            let header = Header::named(Kind::Checkpoint, Name::default(), 6);
+            [&header.encode(body.len() as u64, [body])[..], body].concat().into()
+        };
+        for len in 0..body.len() {
+            assert!(decode(&sealed(&body[..len])).is_err(), "cut at {len}");
+        }
+        for at in 0..body.len() {
+            let mut changed = body.to_vec();
+            changed[at] = 0xff;
+            let _ = decode(&sealed(&changed));
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! The owner's side of the journal: group commits, several puts in flight, committed in order.
+//!
+//! ```text
+//!  append ─▶ queue ─▶ sent (at a place, its bytes fixed) ─▶ won ─▶ committed
+//!                                      │                     all lower places are won too
+//!                                      └▶ another's object at the place: fenced, for good
+//! ```
+//!
+//! A commit takes what arrived while earlier puts were in flight. A place that was sent keeps its
+//! bytes until its outcome is known, however long that takes and whoever still waits for it.
+
+use super::Options;
+use super::faults::Rule;
+use super::format::{self, Body, Frame, Object, Placed};
+use super::keys::{Keys, Position};
+use super::log::{FramePlace, Log};
+use super::putting::{self, Outcome, WHOLE};
+use super::state::Image;
+use crate::record::batch::Batch;
+use crate::store::objects::Objects;
+use crate::store::{Opened, Owner, PartitionId, Result, StoreError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// The most that one object may hold; clients' requests are far smaller.
+const MOST_BYTES: usize = 1 << 30;
+
+pub(super) struct Journal {
+    pub objects: Arc<dyn Objects>,
+    pub options: Options,
+    pub keys: Keys,
+    pub epoch: i32,
+    inner: Mutex<Inner>,
+    /// Something to do for the writer.
+    submitted: Notify,
+    /// Something was committed, or this process was fenced.
+    progress: watch::Sender<()>,
+}
+
+pub(super) struct Inner {
+    pub log: Log,
+    /// The log ends with what is submitted, where they are not the committed ones.
+    assigned: BTreeMap<PartitionId, i64>,
+    queue: VecDeque<Submitted>,
+    queued_bytes: usize,
+    /// Objects at places from `log.image.position` on, in order.
+    sent: VecDeque<Sent>,
+    /// The first place that was not sent.
+    next: Position,
+    /// When the last put or look began that proved that nobody took over.
+    proof: Instant,
+    fenced: Option<Owner>,
+    closing: bool,
+}
+
+struct Submitted {
+    frame: Frame,
+    done: oneshot::Sender<Result<i64>>,
+}
+
+struct Sent {
+    object: Object,
+    at: Position,
+    done: Vec<Option<oneshot::Sender<Result<i64>>>>,
+    won: bool,
+}
+
+/// How the writer ended.
+pub(super) enum End {
+    Closed,
+    Fenced(Owner),
+    Failed(String),
+}
+
+impl Journal {
+    pub(super) fn new(
+        objects: Arc<dyn Objects>,
+        options: Options,
+        keys: Keys,
+        log: Log,
+        proof: Instant,
+    ) -> Self {
+        let next = log.image.position;
+        let inner = Inner {
+            log,
+            assigned: BTreeMap::new(),
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            sent: VecDeque::new(),
+            next,
+            proof,
+            fenced: None,
+            closing: false,
+        };
+        Self {
+            objects,
+            options,
+            keys,
+            epoch: next.epoch,
+            inner: Mutex::new(inner),
+            submitted: Notify::new(),
+            progress: watch::Sender::new(()),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Submits batches that go exactly where the partition's log ends.
+    pub(super) fn append(
+        &self,
+        partition: PartitionId,
+        base_offset: i64,
+        batches: Vec<Batch>,
+    ) -> Result<oneshot::Receiver<Result<i64>>> {
+        let mut next = base_offset;
+        for batch in &batches {
+            if batch.header.base_offset != next || batch.header.last_offset_delta < 0 {
+                return Err(StoreError::Corrupt("batches that do not follow each other".into()));
+            }
+            next = batch.header.last_offset() + 1;
+        }
+        let body = Body::Batches { base_offset, batches };
+        let frame = Frame { partition, leader_epoch: self.epoch, body };
+        let mut inner = self.lock();
+        let log_end_offset = inner.assigned_end(partition);
+        if log_end_offset != base_offset {
+            return Err(StoreError::Conflict { log_end_offset });
+        }
+        let done = self.submit(&mut inner, frame)?;
+        inner.assigned.insert(partition, next);
+        Ok(done)
+    }
+
+    fn submit(&self, inner: &mut Inner, frame: Frame) -> Result<oneshot::Receiver<Result<i64>>> {
+        if inner.fenced.is_some() {
+            return Err(StoreError::Fenced);
+        }
+        let bytes = frame.len();
+        if inner.closing || bytes > MOST_BYTES {
+            return Err(StoreError::Unavailable("it takes no more".into()));
+        }
+        if inner.queued_bytes + bytes > self.options.waiting_bytes.max(bytes) {
+            return Err(StoreError::Unavailable("too many bytes wait to be stored".into()));
+        }
+        inner.queued_bytes += bytes;
+        let (done, wait) = oneshot::channel();
+        inner.queue.push_back(Submitted { frame, done });
+        self.submitted.notify_one();
+        Ok(wait)
+    }
+
+    /// Moves the log start forward by a frame, and answers when that is committed.
+    pub(super) async fn set_log_start(&self, partition: PartitionId, offset: i64) -> Result<i64> {
+        let wait = {
+            let mut inner = self.lock();
+            let known = inner.log.image.partitions.get(&partition);
+            let (start, end) = known.map_or((0, 0), |p| (p.log_start_offset, p.log_end_offset));
+            if offset > end {
+                return Err(StoreError::OffsetOutOfRange);
+            }
+            if offset <= start {
+                return Ok(start);
+            }
+            let body = Body::LogStart(offset);
+            self.submit(&mut inner, Frame { partition, leader_epoch: self.epoch, body })?
+        };
+        let start = wait.await.unwrap_or_else(|_| Err(ended()))?;
+        let inner = self.lock();
+        Ok(inner.log.image.partitions.get(&partition).map_or(start, |p| p.log_start_offset))
+    }
+
+    /// Where a partition stands when nothing that was submitted to it is under way.
+    pub(super) async fn open(&self, partition: PartitionId) -> Result<Opened> {
+        let mut progress = self.progress.subscribe();
+        loop {
+            {
+                let inner = self.lock();
+                self.check_fresh(&inner)?;
+                if !inner.assigned.contains_key(&partition) {
+                    let state = inner.log.image.partitions.get(&partition);
+                    let state = state.cloned().unwrap_or_default();
+                    return Ok(Opened {
+                        log_start_offset: state.log_start_offset,
+                        log_end_offset: state.log_end_offset,
+                        leader_epoch: self.epoch,
+                        producers: state.producers,
+                    });
+                }
+            }
+            progress.changed().await.map_err(|_| ended())?;
+        }
+    }
+
+    /// An owner that could not look at the journal for a while serves nothing: not for safety, but
+    /// so that nobody reads for long what a successor has left behind.
+    pub(super) fn check_fresh(&self, inner: &Inner) -> Result<()> {
+        if inner.fenced.is_some() {
+            return Err(StoreError::Fenced);
+        }
+        if inner.proof.elapsed() > self.options.lag_bound {
+            return Err(StoreError::Unavailable("its last answer is too old".into()));
+        }
+        Ok(())
+    }
+
+    /// The writer. Ends when this process is fenced, or closed and all is stored.
+    pub(super) async fn run(self: Arc<Self>) -> End {
+        let mut puts = JoinSet::new();
+        loop {
+            if let Some(owner) = self.lock().fenced.clone() {
+                return End::Fenced(owner);
+            }
+            while let Some((at, frames, done)) = self.group() {
+                let object = format::encode_journal(at, self.options.nonce, frames);
+                self.send(&mut puts, at, object, done);
+            }
+            if puts.is_empty() && self.is_closed() {
+                return End::Closed;
+            }
+            tokio::select! {
+                biased;
+                Some(resolved) = puts.join_next() => match resolved {
+                    Ok(resolved) => self.resolve(&mut puts, resolved),
+                    Err(panic) => return End::Failed(format!("a put ended early: {panic}")),
+                },
+                () = self.submitted.notified() => {}
+            }
+        }
+    }
+
+    /// Takes what waits for the next place, if a put may begin.
+    #[expect(clippy::type_complexity, reason = "the parts of what becomes one Sent")]
+    fn group(&self) -> Option<(Position, Vec<Frame>, Vec<Option<oneshot::Sender<Result<i64>>>>)> {
+        let mut inner = self.lock();
+        if inner.sent.len() >= self.options.puts_in_flight || inner.queue.is_empty() {
+            return None;
+        }
+        let (mut frames, mut done, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while let Some(front) = inner.queue.front() {
+            bytes += front.frame.len();
+            if !frames.is_empty() && bytes > self.options.commit_bytes {
+                break;
+            }
+            let Some(submitted) = inner.queue.pop_front() else { break };
+            inner.queued_bytes -= submitted.frame.len();
+            frames.push(submitted.frame);
+            done.push(Some(submitted.done));
+        }
+        let at = inner.next;
+        inner.next = at.next();
+        Some((at, frames, done))
+    }
+
+    fn send(
+        &self,
+        puts: &mut JoinSet<putting::Resolved>,
+        at: Position,
+        object: Object,
+        done: Vec<Option<oneshot::Sender<Result<i64>>>>,
+    ) {
+        let (objects, key) = (self.objects.clone(), self.keys.journal(at));
+        puts.spawn(putting::put(objects, at, key, object.parts.clone(), self.options.faults));
+        let mut inner = self.lock();
+        if !self.options.faults.keep(Rule::VisibleAfterCommit) {
+            inner.log.take(at, object.bytes, object.frames.clone());
+        }
+        inner.sent.push_back(Sent { object, at, done, won: false });
+    }
+
+    fn resolve(&self, puts: &mut JoinSet<putting::Resolved>, resolved: putting::Resolved) {
+        let mut inner = self.lock();
+        let Some(i) = inner.sent.iter().position(|sent| sent.at == resolved.at) else {
+            unreachable!("a put is resolved once, and its place is sent until then");
+        };
+        match resolved.outcome {
+            Outcome::Ours => {
+                inner.proof = inner.proof.max(resolved.began);
+                inner.sent[i].won = true;
+                if !self.options.faults.keep(Rule::AckInOrder) {
+                    inner.sent[i].answer();
+                }
+                self.commit(&mut inner);
+            }
+            Outcome::Foreign(object) if self.options.faults.keep(Rule::StopWhenFenced) => {
+                drop(inner);
+                self.fence(&object);
+            }
+            Outcome::Foreign(_) => {
+                let Some(sent) = inner.sent.remove(i) else { return };
+                let at = inner.next;
+                inner.next = at.next();
+                drop(inner);
+                let frames = sent.object.frames.into_iter().map(|placed| placed.frame).collect();
+                let object = format::encode_journal(at, self.options.nonce, frames);
+                self.send(puts, at, object, sent.done);
+            }
+            Outcome::Absent => self.regroup(inner, puts, i),
+        }
+    }
+
+    /// What must not be done, and only the fault does: a place that was sent gets other bytes.
+    fn regroup(
+        &self,
+        mut inner: MutexGuard<'_, Inner>,
+        puts: &mut JoinSet<putting::Resolved>,
+        i: usize,
+    ) {
+        let sent = &mut inner.sent[i];
+        let at = sent.at;
+        let mut frames: Vec<_> = sent.object.frames.drain(..).map(|placed| placed.frame).collect();
+        let mut done = std::mem::take(&mut sent.done);
+        if at.next() == inner.next {
+            for submitted in std::mem::take(&mut inner.queue) {
+                inner.queued_bytes -= submitted.frame.len();
+                frames.push(submitted.frame);
+                done.push(Some(submitted.done));
+            }
+        }
+        let object = format::encode_journal(at, self.options.nonce, frames);
+        let (objects, key, parts) =
+            (self.objects.clone(), self.keys.journal(at), object.parts.clone());
+        puts.spawn(putting::put(objects, at, key, parts, self.options.faults));
+        inner.sent[i] = Sent { object, at, done, won: false };
+    }
+
+    /// Commits, in order, what is certain.
+    fn commit(&self, inner: &mut Inner) {
+        while inner.sent.front().is_some_and(|sent| sent.won)
+            && let Some(mut sent) = inner.sent.pop_front()
+        {
+            let frames = std::mem::take(&mut sent.object.frames);
+            let ends: Vec<_> = frames.iter().filter_map(end_of).collect();
+            sent.answers_of(&frames);
+            if self.options.faults.keep(Rule::VisibleAfterCommit) {
+                inner.log.take(sent.at, sent.object.bytes, frames);
+            }
+            for (partition, end) in ends {
+                if inner.assigned.get(&partition) == Some(&end) {
+                    inner.assigned.remove(&partition);
+                }
+            }
+        }
+        self.progress.send_replace(());
+    }
+
+    /// Another process took over: nothing more is taken or answered, for good.
+    fn fence(&self, object: &[u8]) {
+        let owner = putting::owner_of(object);
+        tracing::warn!(address = owner.address, pid = owner.pid, "another process took over");
+        let mut inner = self.lock();
+        inner.fenced = Some(owner);
+        for done in inner.sent.iter_mut().flat_map(|sent| &mut sent.done).filter_map(Option::take) {
+            // Who no longer waits needs no answer.
+            let _ = done.send(Err(StoreError::Fenced));
+        }
+        for submitted in inner.queue.drain(..) {
+            let _ = submitted.done.send(Err(StoreError::Fenced));
+        }
+        drop(inner);
+        self.submitted.notify_one();
+        self.progress.send_replace(());
+    }
+
+    /// Makes sure that nobody took over before this call began.
+    pub(super) async fn look(&self) -> Result<()> {
+        let mut progress = self.progress.subscribe();
+        let first = self.lock().next;
+        let mut backoff = putting::Backoff::default();
+        loop {
+            let (at, idle) = {
+                let inner = self.lock();
+                if inner.fenced.is_some() {
+                    return Err(StoreError::Fenced);
+                }
+                // A put that began after this call is committed.
+                if inner.log.image.position > first {
+                    return Ok(());
+                }
+                (inner.next, inner.log.image.position == inner.next && inner.queue.is_empty())
+            };
+            if !idle {
+                progress.changed().await.map_err(|_| ended())?;
+                continue;
+            }
+            // All lower places hold our own objects: only here could a fence stand.
+            let began = Instant::now();
+            match self.objects.get(&self.keys.journal(at), 0, WHOLE).await {
+                Ok(None) => {
+                    let mut inner = self.lock();
+                    inner.proof = inner.proof.max(began);
+                    return Ok(());
+                }
+                Ok(Some(object)) if putting::is_from(&object, self.options.nonce) => return Ok(()),
+                Ok(Some(object)) => {
+                    self.fence(&object);
+                    return Err(StoreError::Fenced);
+                }
+                Err(error) => backoff.wait("looking at the journal", &error).await,
+            }
+        }
+    }
+
+    /// Looks now and then while nothing is written, so that an idle owner learns of its successor.
+    pub(super) async fn look_when_idle(self: Arc<Self>) {
+        loop {
+            let age = self.lock().proof.elapsed();
+            match self.options.idle_look.checked_sub(age) {
+                Some(left) if left > Duration::ZERO => tokio::time::sleep(left).await,
+                _ if self.look().await.is_err() => return,
+                // Puts in flight were the proof, though none of them may be as young as the call.
+                _ => tokio::time::sleep(self.options.idle_look / 4).await,
+            }
+        }
+    }
+
+    /// Done when so much of the journal waits to be tiered.
+    pub(super) async fn until_untiered(&self, bytes: u64) {
+        let mut progress = self.progress.subscribe();
+        while self.lock().log.untiered_bytes < bytes {
+            if progress.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Takes nothing more; the writer ends when all is stored.
+    pub(super) fn close(&self) {
+        self.lock().closing = true;
+        self.submitted.notify_one();
+    }
+
+    fn is_closed(&self) -> bool {
+        let inner = self.lock();
+        inner.closing && inner.queue.is_empty()
+    }
+}
+
+impl Inner {
+    fn assigned_end(&self, partition: PartitionId) -> i64 {
+        let committed =
+            || self.log.image.partitions.get(&partition).map_or(0, |p| p.log_end_offset);
+        self.assigned.get(&partition).copied().unwrap_or_else(committed)
+    }
+
+    /// What must not be done, and only the fault does: a round takes what is still in flight.
+    pub(super) fn tier_uncommitted(
+        &mut self,
+        image: &mut Image,
+        frames: &mut Vec<(PartitionId, Vec<FramePlace>)>,
+    ) {
+        for sent in &self.sent {
+            let mut ahead = Log::new(image.clone(), usize::MAX);
+            ahead.take(sent.at, sent.object.bytes, sent.object.frames.clone());
+            for (id, places) in ahead.frames() {
+                for place in &places {
+                    if let Some(block) = ahead.blocks.find(place.place()) {
+                        self.log.remember(place.place(), block);
+                    }
+                }
+                match frames.iter_mut().find(|(known, _)| *known == id) {
+                    Some((_, known)) => known.extend(places),
+                    None => frames.push((id, places)),
+                }
+            }
+            *image = ahead.image;
+        }
+    }
+}
+
+impl Sent {
+    fn answer(&mut self) {
+        let frames = std::mem::take(&mut self.object.frames);
+        self.answers_of(&frames);
+        self.object.frames = frames;
+    }
+
+    fn answers_of(&mut self, frames: &[Placed]) {
+        for (done, placed) in self.done.iter_mut().zip(frames) {
+            let offset = match &placed.frame.body {
+                Body::Batches { base_offset, .. } => *base_offset,
+                Body::LogStart(offset) => *offset,
+            };
+            if let Some(done) = done.take() {
+                // Who no longer waits needs no answer.
+                let _ = done.send(Ok(offset));
+            }
+        }
+    }
+}
+
+fn end_of(placed: &Placed) -> Option<(PartitionId, i64)> {
+    let Body::Batches { batches, .. } = &placed.frame.body else { return None };
+    batches.last().map(|batch| (placed.frame.partition, batch.header.last_offset() + 1))
+}
+
+pub(super) fn ended() -> StoreError {
+    StoreError::Unavailable("it has ended".into())
+}

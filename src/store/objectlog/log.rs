@@ -1,0 +1,170 @@
+//! The log as it is committed, and where each offset's bytes are.
+
+use super::cache::{self, Block, Cache, Place};
+use super::format::{Body, Placed};
+use super::keys::Position;
+use super::segment::Index;
+use super::state::{Entry, Image};
+use crate::protocol::wire::Uuid;
+use crate::store::{PartitionId, Result, StoreError};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Of the cache, what indexes of segments may take.
+const INDEX_SHARE: usize = 16;
+
+pub(super) struct Log {
+    pub image: Image,
+    /// Committed batches that are not in segments, in the order of their offsets.
+    frames: BTreeMap<PartitionId, VecDeque<FramePlace>>,
+    /// The journal's objects that are not deleted yet, oldest first.
+    pub objects: VecDeque<JournalObject>,
+    /// Bytes of the journal that are not in segments.
+    pub untiered_bytes: u64,
+    pub blocks: Cache<Block>,
+    pub indexes: Cache<Arc<Index>>,
+    /// Topics with a frame that did not go on where the log ends: they must be deleted ones.
+    pub gaps: BTreeSet<Uuid>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JournalObject {
+    pub at: Position,
+    pub is_fence: bool,
+}
+
+/// Where the batches of one frame are in the journal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FramePlace {
+    pub base_offset: i64,
+    pub end_offset: i64,
+    pub max_timestamp: i64,
+    pub at: Position,
+    pub offset: u64,
+    pub length: u64,
+}
+
+impl FramePlace {
+    pub(super) fn place(&self) -> Place {
+        Place::Journal { at: self.at, offset: self.offset }
+    }
+}
+
+/// Where an offset is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found {
+    /// Nowhere yet: it is the log end.
+    End,
+    Journal(FramePlace),
+    Segment(Entry),
+}
+
+impl Log {
+    pub(super) fn new(image: Image, cache_bytes: usize) -> Self {
+        Self {
+            image,
+            frames: BTreeMap::new(),
+            objects: VecDeque::new(),
+            untiered_bytes: 0,
+            blocks: Cache::new(cache_bytes - cache_bytes / INDEX_SHARE),
+            indexes: Cache::new(cache_bytes / INDEX_SHARE),
+            gaps: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in what stands at the journal's next place: a commit, or the same in a replay.
+    pub(super) fn take(&mut self, at: Position, bytes: u64, frames: Vec<Placed>) {
+        self.image.position = at.next();
+        self.objects.push_back(JournalObject { at, is_fence: false });
+        self.untiered_bytes += bytes;
+        for placed in frames {
+            self.take_frame(at, placed);
+        }
+    }
+
+    pub(super) fn take_frame(&mut self, at: Position, placed: Placed) {
+        let id = placed.frame.partition;
+        if !self.image.apply(&placed.frame) {
+            self.gaps.insert(id.topic);
+            return;
+        }
+        if let Body::Batches { base_offset, batches } = &placed.frame.body {
+            let timestamps = batches.iter().map(|batch| batch.header.max_timestamp);
+            let place = FramePlace {
+                base_offset: *base_offset,
+                end_offset: batches.last().map_or(*base_offset, |b| b.header.last_offset() + 1),
+                max_timestamp: timestamps.max().unwrap_or(i64::MIN),
+                at,
+                offset: placed.offset,
+                length: placed.length,
+            };
+            self.frames.entry(id).or_default().push_back(place);
+            self.remember(place.place(), placed.stored.into());
+        }
+    }
+
+    pub(super) fn remember(&mut self, place: Place, block: Block) {
+        let cost = cache::cost(&block);
+        self.blocks.insert(place, block, cost);
+    }
+
+    pub(super) fn take_fence(&mut self, at: Position, next: Position) {
+        self.image.position = next;
+        self.objects.push_back(JournalObject { at, is_fence: true });
+    }
+
+    pub(super) fn locate(&self, id: PartitionId, offset: i64) -> Result<Found> {
+        let Some(partition) = self.image.partitions.get(&id) else {
+            return if offset == 0 { Ok(Found::End) } else { Err(StoreError::OffsetOutOfRange) };
+        };
+        if offset < partition.log_start_offset || offset > partition.log_end_offset {
+            return Err(StoreError::OffsetOutOfRange);
+        }
+        if offset == partition.log_end_offset {
+            return Ok(Found::End);
+        }
+        let entries = &partition.entries;
+        let entry = entries.get(entries.partition_point(|entry| entry.end_offset <= offset));
+        if let Some(entry) = entry {
+            return Ok(Found::Segment(*entry));
+        }
+        let frame = self.frames.get(&id).and_then(|frames| {
+            frames.get(frames.partition_point(|frame| frame.end_offset <= offset))
+        });
+        let nowhere = || StoreError::Corrupt(format!("offset {offset} is in the log but nowhere"));
+        frame.map(|frame| Found::Journal(*frame)).ok_or_else(nowhere)
+    }
+
+    /// The frames that are not in segments, by partition.
+    pub(super) fn frames(&self) -> Vec<(PartitionId, Vec<FramePlace>)> {
+        let copy = |(id, frames): (&PartitionId, &VecDeque<FramePlace>)| {
+            (*id, frames.iter().copied().collect())
+        };
+        self.frames.iter().map(copy).collect()
+    }
+
+    /// The first frame behind the segments with a record of `timestamp` or later: its base.
+    pub(super) fn frame_of_time(&self, id: PartitionId, timestamp: i64) -> Option<i64> {
+        let frames = self.frames.get(&id)?;
+        frames.iter().find(|frame| frame.max_timestamp >= timestamp).map(|frame| frame.base_offset)
+    }
+
+    /// All before `tiered.position` is in its segments now; what it does not name was dropped.
+    pub(super) fn tiered(&mut self, tiered: &Image, dropped: &BTreeSet<PartitionId>, bytes: u64) {
+        self.untiered_bytes = self.untiered_bytes.saturating_sub(bytes);
+        for id in dropped {
+            self.image.partitions.remove(id);
+            self.frames.remove(id);
+        }
+        for (id, partition) in &tiered.partitions {
+            if let Some(live) = self.image.partitions.get_mut(id) {
+                live.entries.clone_from(&partition.entries);
+            }
+        }
+        self.frames.retain(|_, frames| {
+            let count = frames.partition_point(|frame| frame.at < tiered.position);
+            frames.drain(..count);
+            !frames.is_empty()
+        });
+    }
+}

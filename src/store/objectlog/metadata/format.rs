@@ -1,0 +1,367 @@
+//! The bytes of the metadata log's objects.
+//!
+//! ```text
+//!  0 magic    "KELP"
+//!  4 version  u16   of the format, 1
+//!  6 kind     u16   5 command, 6 snapshot
+//!  8 epoch    u32   0
+//! 12 seq      u64
+//! 20 nonce    u64   of the process that put it
+//! 28 length   u64   of what follows the header
+//! 36 crc32c   u32   of the 36 bytes above and of the body
+//! 40 body
+//!
+//! command: number u64, kind u8, then
+//!   1 create topic            topic
+//!   2 delete topic            id 16 bytes
+//!   3 allocate producer ids   count u32
+//!   4 set cluster id          text
+//!
+//! snapshot: next producer id i64, forgotten u64, cluster id text (empty: none),
+//!   processes u32, each: nonce u64, number u64, seq u64, outcome u8, first producer id i64
+//!   topics u32, each a topic
+//!
+//! topic: id 16 bytes, partitions i32, name text, configs u32, each: name text, value text
+//! text: length u32, UTF-8
+//! ```
+//!
+//! All numbers are big-endian. Decoders take any bytes: they answer an error, never panic, and
+//! allocate no more than a small multiple of what they were given.
+
+use super::image::{Change, Command, Image, Outcome, Process};
+use crate::protocol::wire::Uuid;
+use crate::store::topics::{Topic, Topics};
+use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
+use std::sync::Arc;
+
+const HEADER_BYTES: usize = 40;
+const MAGIC: &[u8; 4] = b"KELP";
+const VERSION: u16 = 1;
+const CRC_AT: usize = 36;
+const COMMAND: u16 = 5;
+const SNAPSHOT: u16 = 6;
+
+/// Bytes that are not what they must be; the text says where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(&'static str);
+
+impl From<TryGetError> for Malformed {
+    fn from(_: TryGetError) -> Self {
+        Self("it ends early")
+    }
+}
+
+type Result<T> = std::result::Result<T, Malformed>;
+
+pub fn encode_command(seq: u64, command: &Command) -> Bytes {
+    let mut out = begin();
+    out.put_u64(command.number);
+    match &command.change {
+        Change::CreateTopic(topic) => {
+            out.put_u8(1);
+            put_topic(&mut out, topic);
+        }
+        Change::DeleteTopic(id) => {
+            out.put_u8(2);
+            out.put_slice(&id.0);
+        }
+        Change::AllocateProducerIds(count) => {
+            out.put_u8(3);
+            out.put_u32(*count);
+        }
+        Change::SetClusterId(id) => {
+            out.put_u8(4);
+            put_text(&mut out, id);
+        }
+    }
+    finish(out, COMMAND, seq, command.nonce)
+}
+
+pub fn decode_command(seq: u64, object: &[u8]) -> Result<Command> {
+    let (nonce, mut body) = open(COMMAND, seq, object)?;
+    let b = &mut body;
+    let number = b.try_get_u64()?;
+    let change = match b.try_get_u8()? {
+        1 => Change::CreateTopic(take_topic(b)?),
+        2 => Change::DeleteTopic(take_id(b)?),
+        3 => Change::AllocateProducerIds(b.try_get_u32()?),
+        4 => Change::SetClusterId(take_text(b)?),
+        _ => return Err(Malformed("a command of an unknown kind")),
+    };
+    end(body)?;
+    Ok(Command { nonce, number, change })
+}
+
+/// `nonce` is the writer's. The state is the same whoever writes it.
+pub fn encode_snapshot(nonce: u64, image: &Image) -> Bytes {
+    let mut out = begin();
+    out.put_i64(image.next_producer_id);
+    out.put_u64(image.forgotten);
+    put_text(&mut out, image.cluster_id.as_deref().unwrap_or_default());
+    out.put_u32(image.processes.len() as u32);
+    for (nonce, last) in &image.processes {
+        out.put_u64(*nonce);
+        out.put_u64(last.number);
+        out.put_u64(last.seq);
+        let (outcome, first) = outcome_code(last.outcome);
+        out.put_u8(outcome);
+        out.put_i64(first);
+    }
+    out.put_u32(image.topics.len() as u32);
+    for topic in image.topics.iter() {
+        put_topic(&mut out, topic);
+    }
+    finish(out, SNAPSHOT, image.seq, nonce)
+}
+
+pub fn decode_snapshot(seq: u64, object: &[u8]) -> Result<Image> {
+    let (_, mut body) = open(SNAPSHOT, seq, object)?;
+    let b = &mut body;
+    let mut image = Image { seq, next_producer_id: b.try_get_i64()?, ..Image::default() };
+    image.forgotten = b.try_get_u64()?;
+    image.cluster_id = Some(take_text(b)?).filter(|id| !id.is_empty());
+    for _ in 0..b.try_get_u32()? {
+        let nonce = b.try_get_u64()?;
+        let (number, seq) = (b.try_get_u64()?, b.try_get_u64()?);
+        let outcome = read_outcome(b.try_get_u8()?, b.try_get_i64()?)?;
+        image.processes.insert(nonce, Process { number, seq, outcome });
+    }
+    let mut topics = Topics::default();
+    for _ in 0..b.try_get_u32()? {
+        topics.insert(take_topic(b)?);
+    }
+    end(body)?;
+    image.topics = Arc::new(topics);
+    Ok(image)
+}
+
+fn outcome_code(outcome: Outcome) -> (u8, i64) {
+    match outcome {
+        Outcome::Done => (0, 0),
+        Outcome::TopicExists => (1, 0),
+        Outcome::UnknownTopic => (2, 0),
+        Outcome::ProducerIds(first) => (3, first),
+        Outcome::NoProducerIdsLeft => (4, 0),
+    }
+}
+
+fn read_outcome(code: u8, first: i64) -> Result<Outcome> {
+    match code {
+        0 => Ok(Outcome::Done),
+        1 => Ok(Outcome::TopicExists),
+        2 => Ok(Outcome::UnknownTopic),
+        3 => Ok(Outcome::ProducerIds(first)),
+        4 => Ok(Outcome::NoProducerIdsLeft),
+        _ => Err(Malformed("an outcome that is not known")),
+    }
+}
+
+fn put_topic(out: &mut BytesMut, topic: &Topic) {
+    out.put_slice(&topic.id.0);
+    out.put_i32(topic.partitions);
+    put_text(out, &topic.name);
+    out.put_u32(topic.configs.len() as u32);
+    for (name, value) in &topic.configs {
+        put_text(out, name);
+        put_text(out, value);
+    }
+}
+
+fn take_topic(b: &mut &[u8]) -> Result<Topic> {
+    let (id, partitions, name) = (take_id(b)?, b.try_get_i32()?, take_text(b)?);
+    let mut topic = Topic { id, name, partitions, ..Topic::default() };
+    for _ in 0..b.try_get_u32()? {
+        topic.configs.insert(take_text(b)?, take_text(b)?);
+    }
+    Ok(topic)
+}
+
+fn put_text(out: &mut BytesMut, text: &str) {
+    out.put_u32(text.len() as u32);
+    out.put_slice(text.as_bytes());
+}
+
+fn take_text(b: &mut &[u8]) -> Result<String> {
+    let len = b.try_get_u32()? as usize;
+    let (text, rest) = b.split_at_checked(len).ok_or(Malformed("it ends early"))?;
+    *b = rest;
+    String::from_utf8(text.to_vec()).map_err(|_| Malformed("a text that is not UTF-8"))
+}
+
+fn take_id(b: &mut &[u8]) -> Result<Uuid> {
+    let mut id = Uuid::ZERO;
+    b.try_copy_to_slice(&mut id.0)?;
+    Ok(id)
+}
+
+/// A buffer with room for the header.
+fn begin() -> BytesMut {
+    let mut out = BytesMut::with_capacity(HEADER_BYTES + 256);
+    out.put_bytes(0, HEADER_BYTES);
+    out
+}
+
+fn finish(mut object: BytesMut, kind: u16, seq: u64, nonce: u64) -> Bytes {
+    let length = object.len() - HEADER_BYTES;
+    let mut header = &mut object[..HEADER_BYTES];
+    header.put_slice(MAGIC);
+    header.put_u16(VERSION);
+    header.put_u16(kind);
+    header.put_u32(0);
+    header.put_u64(seq);
+    header.put_u64(nonce);
+    header.put_u64(length as u64);
+    let crc = checksum(&object);
+    object[CRC_AT..HEADER_BYTES].copy_from_slice(&crc.to_be_bytes());
+    object.freeze()
+}
+
+/// Takes an object apart that must be of this kind and seq: the writer's nonce and the body.
+fn open(kind: u16, seq: u64, object: &[u8]) -> Result<(u64, &[u8])> {
+    let mut header = object;
+    let mut magic = [0; 4];
+    header.try_copy_to_slice(&mut magic)?;
+    if magic != *MAGIC {
+        return Err(Malformed("it is not one of Kelp's objects"));
+    }
+    if header.try_get_u16()? != VERSION {
+        return Err(Malformed("its format has a version that is not known"));
+    }
+    let (its_kind, _epoch) = (header.try_get_u16()?, header.try_get_u32()?);
+    let (its_seq, nonce) = (header.try_get_u64()?, header.try_get_u64()?);
+    let (length, crc) = (header.try_get_u64()?, header.try_get_u32()?);
+    if header.len() as u64 != length {
+        return Err(Malformed("its length is not what it says"));
+    }
+    if checksum(object) != crc {
+        return Err(Malformed("its checksum is wrong"));
+    }
+    if (its_kind, its_seq) != (kind, seq) {
+        return Err(Malformed("it belongs to another key"));
+    }
+    Ok((nonce, header))
+}
+
+fn checksum(object: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&object[..CRC_AT]), &object[HEADER_BYTES..])
+}
+
+fn end(rest: &[u8]) -> Result<()> {
+    if rest.is_empty() { Ok(()) } else { Err(Malformed("bytes are left over")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic() -> Topic {
+        let configs = [("cleanup.policy", "compact"), ("retention.ms", "-1")];
+        let configs = configs.map(|(name, value)| (name.to_string(), value.to_string()));
+        Topic { id: Uuid([3; 16]), name: "clicks".into(), partitions: 12, configs: configs.into() }
+    }
+
+    fn commands() -> Vec<Command> {
+        let changes = [
+            Change::CreateTopic(topic()),
+            Change::DeleteTopic(Uuid([9; 16])),
+            Change::AllocateProducerIds(1_000),
+            Change::SetClusterId("some-cluster".into()),
+        ];
+        changes.map(|change| Command { nonce: u64::MAX, number: 5, change }).to_vec()
+    }
+
+    /// The state after some commands, with a process of each outcome.
+    fn image() -> Image {
+        let mut image = Image { forgotten: 3, ..Image::default() };
+        commands().into_iter().zip(1..).for_each(|(command, nonce)| {
+            image.apply(Command { nonce, ..command });
+        });
+        image.apply(Command { nonce: 9, number: 1, change: Change::CreateTopic(topic()) });
+        image
+    }
+
+    /// Puts the right checksum on a body that was changed.
+    fn sealed(mut object: Vec<u8>) -> Vec<u8> {
+        let crc = checksum(&object);
+        object[CRC_AT..HEADER_BYTES].copy_from_slice(&crc.to_be_bytes());
+        object
+    }
+
+    #[test]
+    fn a_command_comes_back_as_it_was() {
+        for command in commands() {
+            let object = encode_command(17, &command);
+            assert_eq!(decode_command(17, &object), Ok(command));
+        }
+    }
+
+    #[test]
+    fn a_snapshot_comes_back_as_it_was() {
+        let image = image();
+        let back = decode_snapshot(image.seq, &encode_snapshot(1, &image)).unwrap();
+        assert_eq!(back.processes, image.processes);
+        assert_eq!((back.seq, back.forgotten), (5, 3));
+        assert_eq!(back.cluster_id.as_deref(), Some("some-cluster"));
+        assert_eq!(back.next_producer_id, 1_000);
+        assert!(back.topics.iter().eq(image.topics.iter()));
+        assert_eq!(back.topics.by_id(Uuid([3; 16])).unwrap().configs.len(), 2);
+    }
+
+    /// The bytes are kept in stores for years: this fails if they change under the same version.
+    #[test]
+    fn the_format_is_what_it_was() {
+        let delete = Command { nonce: 2, number: 3, change: Change::DeleteTopic(Uuid([0xab; 16])) };
+        let object = encode_command(1, &delete);
+        let expected = [
+            &b"KELP"[..],
+            &[0, 1, 0, 5, 0, 0, 0, 0],
+            &[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2],
+            &[0, 0, 0, 0, 0, 0, 0, 25],
+            &object[CRC_AT..HEADER_BYTES],
+            &[0, 0, 0, 0, 0, 0, 0, 3, 2],
+            &[0xab; 16],
+        ];
+        assert_eq!(object, expected.concat());
+    }
+
+    #[test]
+    fn an_object_that_was_damaged_or_moved_is_refused() {
+        let command = encode_command(17, &commands()[0]);
+        let snapshot = encode_snapshot(1, &image());
+        for object in [command.to_vec(), snapshot.to_vec()] {
+            for i in 0..object.len() {
+                let mut damaged = object.clone();
+                damaged[i] ^= 1;
+                assert!(decode_command(17, &damaged).is_err(), "byte {i}");
+                assert!(decode_snapshot(5, &damaged).is_err(), "byte {i}");
+                assert!(decode_command(17, &object[..i]).is_err(), "cut at {i}");
+                assert!(decode_snapshot(5, &object[..i]).is_err(), "cut at {i}");
+            }
+        }
+        let moved = Err(Malformed("it belongs to another key"));
+        assert_eq!(decode_command(18, &command), moved);
+        assert_eq!(decode_command(5, &snapshot), moved);
+    }
+
+    /// Every byte of a body set to every extreme, and every cut, with a checksum that is right.
+    #[test]
+    fn no_body_makes_a_decoder_panic_or_allocate_much() {
+        let objects = commands().into_iter().map(|command| encode_command(17, &command));
+        for object in objects.chain([encode_snapshot(1, &image())]) {
+            for i in HEADER_BYTES..object.len() {
+                for byte in [0, 1, 0x7f, 0x80, 0xff] {
+                    let mut changed = object.to_vec();
+                    changed[i] = byte;
+                    let changed = sealed(changed);
+                    let _ = (decode_command(17, &changed), decode_snapshot(5, &changed));
+                }
+                let mut cut = object[..i].to_vec();
+                cut[28..36].copy_from_slice(&((i - HEADER_BYTES) as u64).to_be_bytes());
+                let cut = sealed(cut);
+                assert!(decode_command(17, &cut).is_err(), "cut at {i}");
+                assert!(decode_snapshot(5, &cut).is_err(), "cut at {i}");
+            }
+        }
+    }
+}

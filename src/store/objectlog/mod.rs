@@ -1,0 +1,293 @@
+//! The object log: topics, records and offsets kept in a store of objects.
+//!
+//! One journal for all partitions takes every group commit as one object ([`journal`]); rounds move
+//! it into segments that a checkpoint lists ([`tiering`]); who opens reads the checkpoint and the
+//! journal's tail and closes it with a fence ([`opening`]). No clock keeps data safe: the fence does.
+//!
+//! The rules were checked by an executable model, `tests/model`, and are named in its words.
+
+mod cache;
+mod checkpoint;
+mod faults;
+mod format;
+mod journal;
+mod keys;
+mod log;
+pub mod metadata;
+mod opening;
+mod putting;
+mod reading;
+#[cfg(test)]
+mod samples;
+mod segment;
+mod state;
+#[cfg(test)]
+mod tests;
+mod tiering;
+
+pub use faults::{Faults, Rule};
+
+use super::objects::Objects;
+use super::topics::{Topic, Topics};
+use super::{BoxFuture, Opened, Owner, PartitionId, Result, State, Storage, StoreError};
+use crate::protocol::wire::Uuid;
+use crate::record::batch::Batch;
+use bytes::Bytes;
+use journal::{End, Journal};
+use keys::Keys;
+use metadata::Metadata;
+use opening::{Opener, Opening};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tiering::Tiering;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// How an object log works. [`Options::new`] has what is right for a broker.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub broker_id: i32,
+    /// Who this process is: named in its fence, for those it takes over from.
+    pub owner: Owner,
+    /// Random: no two starts of a process have the same.
+    pub nonce: u64,
+    pub puts_in_flight: usize,
+    /// A commit takes no more once it has so much.
+    pub commit_bytes: usize,
+    /// Bytes that may wait for a put to begin.
+    pub waiting_bytes: usize,
+    /// A round begins when so much of the journal is not in segments, or after the interval.
+    pub round_bytes: u64,
+    pub round_interval: Duration,
+    /// A segment is closed when it has so much.
+    pub segment_bytes: u64,
+    pub cache_bytes: usize,
+    /// How long an owner that writes nothing goes without a look at the journal.
+    pub idle_look: Duration,
+    /// Nothing is served if the last look or put that succeeded began longer ago.
+    pub lag_bound: Duration,
+    pub faults: Faults,
+}
+
+impl Options {
+    pub fn new(broker_id: i32, owner: Owner) -> Self {
+        Self {
+            broker_id,
+            owner,
+            nonce: rand::random(),
+            puts_in_flight: 4,
+            commit_bytes: 4 << 20,
+            waiting_bytes: 256 << 20,
+            round_bytes: 256 << 20,
+            round_interval: Duration::from_secs(30),
+            segment_bytes: 32 << 20,
+            cache_bytes: 256 << 20,
+            idle_look: Duration::from_secs(2),
+            lag_bound: Duration::from_secs(10),
+            faults: Faults::default(),
+        }
+    }
+}
+
+/// [`Storage`] on [`Objects`].
+///
+/// ```text
+///  Opening ─▶ (Standby ─▶) Serving ─▶ Fenced
+///     └──────────┴────────────┴─────▶ Failed
+/// ```
+pub struct ObjectLog {
+    shared: Arc<Shared>,
+    tasks: AbortHandle,
+}
+
+struct Shared {
+    objects: Arc<dyn Objects>,
+    options: Options,
+    state: watch::Sender<State>,
+    serving: OnceLock<Serving>,
+    ended: watch::Sender<bool>,
+}
+
+struct Serving {
+    journal: Arc<Journal>,
+    metadata: Arc<Metadata>,
+}
+
+impl ObjectLog {
+    /// Begins to open; [`Storage::state`] tells how that goes. Called inside a tokio runtime.
+    pub fn start(objects: Arc<dyn Objects>, options: Options) -> Arc<Self> {
+        let shared = Arc::new(Shared {
+            objects,
+            options,
+            state: watch::Sender::new(State::Opening),
+            serving: OnceLock::new(),
+            ended: watch::Sender::new(false),
+        });
+        let tasks = tokio::spawn(shared.clone().run()).abort_handle();
+        Arc::new(Self { shared, tasks })
+    }
+
+    /// What is committed, as a text that is equal for equal logs.
+    #[cfg(any(test, feature = "faults"))]
+    pub fn committed(&self) -> String {
+        let partitions = |serving: &Serving| {
+            let inner = serving.journal.lock();
+            format!("{:#?}", inner.log.image.partitions)
+        };
+        self.shared.serving.get().map(partitions).unwrap_or_default()
+    }
+}
+
+impl Drop for ObjectLog {
+    fn drop(&mut self) {
+        self.tasks.abort();
+    }
+}
+
+impl Shared {
+    async fn run(self: Arc<Self>) {
+        let state = match self.serve().await {
+            Ok(End::Fenced(owner)) => Some(State::Fenced(owner)),
+            Ok(End::Closed) => None,
+            Ok(End::Failed(text)) => Some(State::Failed(text)),
+            Err(error) => Some(State::Failed(error.to_string())),
+        };
+        if let Some(state) = state {
+            self.state.send_replace(state);
+        }
+        self.ended.send_replace(true);
+    }
+
+    async fn serve(&self) -> Result<End> {
+        let options = self.options.clone();
+        let keys = Keys { broker_id: options.broker_id, faults: options.faults };
+        let metadata = Metadata::open(self.objects.clone(), options.nonce).await?;
+        let metadata = Arc::new(metadata);
+        let opener = Opener { objects: self.objects.clone(), options: options.clone(), keys };
+        let Opening { log, proof } = opener.open().await?;
+        check_gaps(&metadata, &log).await?;
+
+        let journal = Arc::new(Journal::new(self.objects.clone(), options, keys, log, proof));
+        let serving = Serving { journal: journal.clone(), metadata: metadata.clone() };
+        if self.serving.set(serving).is_err() {
+            unreachable!("a log is opened once");
+        }
+        self.state.send_replace(State::Serving);
+        // Dropped, and with it aborted, when the writer ends.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Tiering::new(journal.clone(), metadata).run());
+        tasks.spawn(journal.clone().look_when_idle());
+        Ok(journal.run().await)
+    }
+
+    fn serving(&self) -> Result<&Serving> {
+        match &*self.state.borrow() {
+            State::Serving => {}
+            State::Fenced(_) => return Err(StoreError::Fenced),
+            State::Failed(text) => return Err(StoreError::Corrupt(text.clone())),
+            State::Opening | State::Standby(_) => {
+                return Err(StoreError::Unavailable("it is not open yet".into()));
+            }
+        }
+        self.serving.get().ok_or_else(journal::ended)
+    }
+
+    /// The journal, for a partition that exists.
+    fn journal(&self, id: PartitionId) -> Result<&Arc<Journal>> {
+        let serving = self.serving()?;
+        let topics = serving.metadata.topics();
+        let topic = topics.by_id(id.topic).ok_or(StoreError::UnknownPartition)?;
+        if !(0..topic.partitions).contains(&id.partition) {
+            return Err(StoreError::UnknownPartition);
+        }
+        Ok(&serving.journal)
+    }
+}
+
+/// Frames that did not go on where their partition's log ends can only be those of a topic that was
+/// deleted, whose state a checkpoint left out. The metadata is read to its end to know.
+async fn check_gaps(metadata: &Metadata, log: &log::Log) -> Result<()> {
+    if log.gaps.is_empty() {
+        return Ok(());
+    }
+    metadata.refresh().await?;
+    let topics = metadata.topics();
+    match log.gaps.iter().find_map(|id| topics.by_id(*id)) {
+        None => Ok(()),
+        Some(topic) => {
+            Err(StoreError::Corrupt(format!("a gap in the log of topic {}", topic.name)))
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Storage for ObjectLog {
+    fn state(&self) -> watch::Receiver<State> {
+        self.shared.state.subscribe()
+    }
+
+    fn cluster_id(&self) -> String {
+        self.shared.serving.get().map(|serving| serving.metadata.cluster_id()).unwrap_or_default()
+    }
+
+    fn topics(&self) -> Arc<Topics> {
+        self.shared.serving.get().map(|serving| serving.metadata.topics()).unwrap_or_default()
+    }
+
+    async fn create_topic(&self, topic: Topic) -> Result<()> {
+        self.shared.serving()?.metadata.create_topic(topic).await
+    }
+
+    async fn delete_topic(&self, id: Uuid) -> Result<()> {
+        self.shared.serving()?.metadata.delete_topic(id).await
+    }
+
+    async fn allocate_producer_ids(&self, count: u32) -> Result<Range<i64>> {
+        self.shared.serving()?.metadata.allocate_producer_ids(count).await
+    }
+
+    async fn open(&self, partition: PartitionId) -> Result<Opened> {
+        self.shared.journal(partition)?.open(partition).await
+    }
+
+    fn append(
+        &self,
+        partition: PartitionId,
+        expected_base_offset: i64,
+        batches: Vec<Batch>,
+    ) -> BoxFuture<'static, Result<i64>> {
+        let journal = self.shared.journal(partition);
+        let submitted = journal.and_then(|j| j.append(partition, expected_base_offset, batches));
+        Box::pin(async move { submitted?.await.unwrap_or_else(|_| Err(journal::ended())) })
+    }
+
+    async fn read(
+        &self,
+        partition: PartitionId,
+        offset: i64,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<Vec<Bytes>> {
+        self.shared.journal(partition)?.read(partition, offset, max_bytes, at_least_one).await
+    }
+
+    async fn seek_time(&self, partition: PartitionId, timestamp: i64) -> Result<i64> {
+        self.shared.journal(partition)?.seek_time(partition, timestamp).await
+    }
+
+    async fn set_log_start(&self, partition: PartitionId, offset: i64) -> Result<i64> {
+        self.shared.journal(partition)?.set_log_start(partition, offset).await
+    }
+
+    async fn close(&self) {
+        let Some(serving) = self.shared.serving.get() else {
+            self.tasks.abort();
+            return;
+        };
+        serving.journal.close();
+        let mut ended = self.shared.ended.subscribe();
+        // An error says that the tasks are gone: they have ended too.
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+}

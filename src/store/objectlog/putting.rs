@@ -1,0 +1,108 @@
+//! Puts whose outcome becomes certain.
+
+use super::faults::{Faults, Rule};
+use super::format::{self, Header};
+use super::keys::Position;
+use crate::store::Owner;
+use crate::store::objects::{ObjectError, Objects, Put};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A length that no object has.
+pub(super) const WHOLE: u64 = 1 << 31;
+
+/// What became of a put into the journal.
+pub(super) enum Outcome {
+    Ours,
+    /// What another process put there.
+    Foreign(Bytes),
+    /// Nothing is there. Not an outcome: only the fault stops here.
+    Absent,
+}
+
+pub(super) struct Resolved {
+    pub at: Position,
+    pub outcome: Outcome,
+    /// When the call began whose answer decided.
+    pub began: Instant,
+}
+
+/// Puts an object of the journal until it is certain whose object stands at its place.
+pub(super) async fn put(
+    objects: Arc<dyn Objects>,
+    at: Position,
+    key: String,
+    parts: Vec<Bytes>,
+    faults: Faults,
+) -> Resolved {
+    let mut backoff = Backoff::default();
+    loop {
+        let began = Instant::now();
+        let resolved = |outcome| Resolved { at, outcome, began };
+        match objects.put_new(&key, parts.clone()).await {
+            Ok(Put::Created) => return resolved(Outcome::Ours),
+            Ok(Put::Exists) => {}
+            Err(error) => backoff.wait("a put into the journal", &error).await,
+        }
+        // Ours may have landed though we were told that it failed.
+        let began = Instant::now();
+        let resolved = |outcome| Resolved { at, outcome, began };
+        match objects.get(&key, 0, WHOLE).await {
+            Ok(Some(object)) if is_ours(&object, &parts, faults) => return resolved(Outcome::Ours),
+            Ok(Some(object)) => return resolved(Outcome::Foreign(object)),
+            Ok(None) if faults.keep(Rule::SameBytes) => {}
+            Ok(None) => return resolved(Outcome::Absent),
+            Err(error) => backoff.wait("reading a put back", &error).await,
+        }
+    }
+}
+
+fn is_ours(object: &Bytes, parts: &[Bytes], faults: Faults) -> bool {
+    if faults.keep(Rule::SameBytes) {
+        return format::is_equal(object, parts);
+    }
+    let nonce = |bytes: &[u8]| Header::read(bytes).ok().map(|(header, ..)| header.nonce);
+    nonce(object) == parts.first().and_then(|head| nonce(head))
+}
+
+/// Puts an object under a name that only this process uses: what exists there is its own.
+pub(super) async fn put_own(objects: &dyn Objects, key: &str, parts: Vec<Bytes>) {
+    let mut backoff = Backoff::default();
+    while let Err(error) = objects.put_new(key, parts.clone()).await {
+        backoff.wait(key, &error).await;
+    }
+}
+
+pub(super) fn is_from(object: &[u8], nonce: u64) -> bool {
+    Header::read(object).is_ok_and(|(header, ..)| header.nonce == nonce)
+}
+
+/// Whom a fence names; nobody if the object says nothing that can be read.
+pub(super) fn owner_of(object: &[u8]) -> Owner {
+    match format::decode_journal(&Bytes::copy_from_slice(object)) {
+        Ok((_, format::Found::Fence(fence))) => fence.owner,
+        _ => Owner::default(),
+    }
+}
+
+/// Short waits that grow, while a store does not answer.
+pub(super) struct Backoff(Duration);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self(Duration::from_millis(10))
+    }
+}
+
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+impl Backoff {
+    pub(super) async fn wait(&mut self, what: &str, error: &ObjectError) {
+        // Once for each growing wait: a store that is away for long gets a line a second.
+        tracing::warn!(%error, "{what} failed; trying again");
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(LONGEST_WAIT);
+    }
+}

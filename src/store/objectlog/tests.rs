@@ -1,0 +1,155 @@
+//! The object log on a store in memory: what the seam promises, and that a restart keeps it.
+
+use super::samples::{batch, batches};
+use super::*;
+use crate::store::objects::memory::Memory;
+
+const TOPIC: Uuid = Uuid([7; 16]);
+
+fn topic() -> Topic {
+    Topic { id: TOPIC, name: "clicks".into(), partitions: 2, ..Topic::default() }
+}
+
+fn partition(partition: i32) -> PartitionId {
+    PartitionId { topic: TOPIC, partition }
+}
+
+fn options() -> Options {
+    Options::new(1, Owner::default())
+}
+
+async fn open(objects: &Arc<Memory>, options: Options) -> Arc<ObjectLog> {
+    let log = ObjectLog::start(objects.clone(), options);
+    let state = log.state().wait_for(|state| *state != State::Opening).await.unwrap().clone();
+    assert_eq!(state, State::Serving);
+    if log.topics().is_empty() {
+        log.create_topic(topic()).await.unwrap();
+    }
+    log
+}
+
+async fn all(log: &ObjectLog, id: PartitionId, from: i64) -> Vec<u8> {
+    log.read(id, from, usize::MAX, false).await.unwrap().concat()
+}
+
+fn bytes_of(batches: &[Batch]) -> Vec<u8> {
+    batches.iter().flat_map(|b| [b.prefix().to_vec(), b.rest().to_vec()].concat()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_acked_is_there_after_a_restart_in_a_new_epoch() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    let opened = log.open(partition(0)).await.unwrap();
+    assert_eq!((opened.log_end_offset, opened.leader_epoch), (0, 1));
+    let first = log.append(partition(0), 0, batches(0, &[3, 2]));
+    let second = log.append(partition(0), 5, batches(5, &[1]));
+    let wrong = log.append(partition(0), 5, batches(5, &[1]));
+    assert_eq!(wrong.await, Err(StoreError::Conflict { log_end_offset: 6 }));
+    assert_eq!((first.await, second.await), (Ok(0), Ok(5)));
+    let written = bytes_of(&batches(0, &[3, 2, 1]));
+    assert_eq!(all(&log, partition(0), 0).await, written);
+    let committed = log.committed();
+    log.close().await;
+    drop(log);
+
+    let log = open(&objects, options()).await;
+    assert_eq!(log.committed(), committed);
+    let opened = log.open(partition(0)).await.unwrap();
+    assert_eq!((opened.log_end_offset, opened.leader_epoch), (6, 2));
+    assert_eq!(opened.producers.get(1000).unwrap().batches.len(), 3);
+    assert_eq!(all(&log, partition(0), 0).await, written);
+    assert_eq!(log.read(partition(0), 6, 100, true).await.unwrap(), Vec::<Bytes>::new());
+    let outside = log.read(partition(0), 7, 100, true).await;
+    assert_eq!(outside, Err(StoreError::OffsetOutOfRange));
+    let unknown = log.open(PartitionId { topic: TOPIC, partition: 2 }).await;
+    assert_eq!(unknown, Err(StoreError::UnknownPartition));
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_give_whole_batches_up_to_the_size_and_the_first_one_if_asked() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    log.append(partition(0), 0, batches(0, &[10, 10, 10])).await.unwrap();
+    let one = batches(0, &[10])[0].len();
+    let len = async |offset, max, at_least_one| {
+        log.read(partition(0), offset, max, at_least_one).await.unwrap().concat().len() / one
+    };
+    assert_eq!(len(0, one * 2, false).await, 2);
+    assert_eq!(len(15, one * 9, false).await, 2, "from the batch that holds the offset");
+    assert_eq!(len(0, one - 1, false).await, 0);
+    assert_eq!(len(0, one - 1, true).await, 1);
+    assert_eq!(len(0, one, true).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_moves_all_into_segments_and_leaves_only_fences_in_the_journal() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    let mut written = Vec::new();
+    for base in 0..50 {
+        let one = vec![batch(base, 1, 1000 + base)];
+        written.extend(bytes_of(&one));
+        log.append(partition(0), base, one).await.unwrap();
+    }
+    assert_eq!(log.set_log_start(partition(0), 7).await, Ok(7));
+    assert_eq!(log.set_log_start(partition(0), 3).await, Ok(7));
+    assert_eq!(log.set_log_start(partition(0), 51).await, Err(StoreError::OffsetOutOfRange));
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let keys = objects.list("journal/", "", 100).await.unwrap();
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    assert_eq!(objects.list("segment/", "", 100).await.unwrap().len(), 1);
+    let committed = log.committed();
+    drop(log);
+
+    let log = open(&objects, Options { cache_bytes: 0, ..options() }).await;
+    assert_eq!(log.committed(), committed);
+    let one = written.len() / 50;
+    assert_eq!(all(&log, partition(0), 7).await, written[one * 7..]);
+    let below = log.read(partition(0), 6, 100, true).await;
+    assert_eq!(below, Err(StoreError::OffsetOutOfRange));
+    assert_eq!(log.seek_time(partition(0), 1020).await, Ok(7), "the chunk's first offset");
+    assert_eq!(log.seek_time(partition(0), 2000).await, Ok(50));
+
+    // What is wholly below the log start goes with the next round; the log end stays.
+    assert_eq!(log.set_log_start(partition(0), 50).await, Ok(50));
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(objects.list("segment/", "", 100).await.unwrap(), Vec::<String>::new());
+    assert_eq!(objects.list("checkpoint/", "", 100).await.unwrap().len(), 1);
+    drop(log);
+    let log = open(&objects, options()).await;
+    let opened = log.open(partition(0)).await.unwrap();
+    assert_eq!((opened.log_start_offset, opened.log_end_offset), (50, 50));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_taken_over_acks_nothing_more_and_names_the_successor() {
+    let objects = Arc::new(Memory::default());
+    let old = open(&objects, options()).await;
+    old.append(partition(0), 0, batches(0, &[1])).await.unwrap();
+    let owner = Owner { address: "new:9092".into(), ..Owner::default() };
+    let new = open(&objects, Options { owner: owner.clone(), ..options() }).await;
+    assert_eq!(old.append(partition(0), 1, batches(1, &[1])).await, Err(StoreError::Fenced));
+    assert_eq!(*old.state().borrow(), State::Fenced(owner));
+    assert_eq!(old.read(partition(0), 0, 100, true).await, Err(StoreError::Fenced));
+    new.append(partition(0), 1, batches(1, &[1])).await.unwrap();
+
+    // The new one is idle when a third comes: it looks by itself.
+    let _third = open(&objects, options()).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(matches!(*new.state().borrow(), State::Fenced(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_topic_takes_its_segments_with_it() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    log.append(partition(1), 0, batches(0, &[4])).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(objects.list("segment/", "", 100).await.unwrap().len(), 1);
+    log.delete_topic(TOPIC).await.unwrap();
+    let refused = log.append(partition(1), 4, batches(4, &[4])).await;
+    assert_eq!(refused, Err(StoreError::UnknownPartition));
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(objects.list("segment/", "", 100).await.unwrap(), Vec::<String>::new());
+}

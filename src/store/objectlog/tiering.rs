@@ -1,0 +1,328 @@
+//! The round: what is committed goes from the journal into segments, and the journal is deleted.
+//!
+//! ```text
+//!  segments ─▶ the list in memory ─▶ checkpoint ─▶ a list shows it ─▶ look ─▶ delete
+//! ```
+//!
+//! Each step may be repeated, and is harmless when it comes late: a fenced owner's segments and
+//! checkpoints have names of its own, and it deletes nothing, as it looked first.
+
+use super::checkpoint;
+use super::faults::Rule;
+use super::format::{Header, Kind, Stored};
+use super::journal::Journal;
+use super::keys::{self, Name, Position};
+use super::log::FramePlace;
+use super::metadata::Metadata;
+use super::opening::{PAGE, list_all};
+use super::putting::{self, Backoff};
+use super::segment::{Builder, Segment};
+use super::state::Image;
+use crate::store::{PartitionId, Result, StoreError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::time;
+
+pub(super) struct Tiering {
+    journal: Arc<Journal>,
+    metadata: Arc<Metadata>,
+    segments: u64,
+    checkpoints: u64,
+    /// Where the newest checkpoint of this process stands.
+    checkpointed: Option<Position>,
+    /// Segments that left the list.
+    doomed: BTreeSet<Name>,
+    /// What a process before this one left behind was looked for.
+    swept: bool,
+}
+
+/// What one round works on.
+struct Round {
+    image: Image,
+    frames: Vec<(PartitionId, Vec<FramePlace>)>,
+    untiered_bytes: u64,
+    dropped: BTreeSet<PartitionId>,
+}
+
+impl Tiering {
+    pub(super) fn new(journal: Arc<Journal>, metadata: Arc<Metadata>) -> Self {
+        Self {
+            journal,
+            metadata,
+            segments: 0,
+            checkpoints: 0,
+            checkpointed: None,
+            doomed: BTreeSet::new(),
+            swept: false,
+        }
+    }
+
+    /// Makes rounds until this process is fenced.
+    pub(super) async fn run(mut self) {
+        let options = self.journal.options.clone();
+        loop {
+            let full = self.journal.until_untiered(options.round_bytes);
+            // Either reason is enough; an end of the wait is no error.
+            let _ = time::timeout(options.round_interval, full).await;
+            match self.round().await {
+                Ok(()) => {}
+                Err(StoreError::Fenced) => return,
+                Err(error) => {
+                    tracing::error!(%error, "a round of tiering failed");
+                    time::sleep(options.round_interval).await;
+                }
+            }
+        }
+    }
+
+    async fn round(&mut self) -> Result<()> {
+        let mut round = self.begin();
+        self.drop_deleted(&mut round).await?;
+        if self.checkpointed == Some(round.image.position) && round.dropped.is_empty() {
+            return Ok(());
+        }
+        let faults = self.journal.options.faults;
+        let late = self.put_segments(&mut round).await?;
+        self.change_list(&mut round);
+        if !faults.keep(Rule::CheckpointBeforeDelete) {
+            self.delete(&round.image, None).await;
+        }
+        let name = self.put_checkpoint(&round.image).await;
+        for segment in late {
+            self.put_segment(segment).await;
+        }
+        if !faults.keep(Rule::LookBeforeTrim) {
+            self.delete_journal(round.image.position).await;
+        }
+        if !faults.keep(Rule::LookBeforeDelete) {
+            self.delete_segments(&round.image).await;
+        }
+        self.journal.look().await?;
+        self.delete(&round.image, Some(name)).await;
+        Ok(())
+    }
+
+    /// What is committed now.
+    fn begin(&self) -> Round {
+        let mut inner = self.journal.lock();
+        let image = inner.log.image.clone();
+        let (frames, untiered_bytes) = (inner.log.frames(), inner.log.untiered_bytes);
+        let mut round = Round { image, frames, untiered_bytes, dropped: BTreeSet::new() };
+        if !self.journal.options.faults.keep(Rule::TierCommittedOnly) {
+            inner.tier_uncommitted(&mut round.image, &mut round.frames);
+        }
+        round
+    }
+
+    /// Finds the partitions of deleted topics. The metadata is read to its end first: an old view
+    /// would take a new topic for a deleted one.
+    async fn drop_deleted(&self, round: &mut Round) -> Result<()> {
+        let unknown = |image: &Image| -> BTreeSet<PartitionId> {
+            let topics = self.metadata.topics();
+            let ids = image.partitions.keys().copied();
+            ids.filter(|id| topics.by_id(id.topic).is_none()).collect()
+        };
+        if unknown(&round.image).is_empty() {
+            return Ok(());
+        }
+        if self.journal.options.faults.keep(Rule::JournalBeforeMetadata) {
+            self.metadata.refresh().await?;
+        }
+        round.dropped = unknown(&round.image);
+        Ok(())
+    }
+
+    /// Puts the frames as segments, and enters these in the round's image. Gives those that are
+    /// still to be put, which only a fault leaves.
+    async fn put_segments(&mut self, round: &mut Round) -> Result<Vec<Segment>> {
+        let mut late = Vec::new();
+        let mut builder = self.builder();
+        let frames = std::mem::take(&mut round.frames);
+        for (id, frames) in &frames {
+            if round.dropped.contains(id) {
+                continue;
+            }
+            let start = round.image.partitions.get(id).map_or(0, |p| p.log_start_offset);
+            for frame in frames.iter().filter(|frame| frame.end_offset > start) {
+                builder.add(*id, &self.stored(frame).await?);
+                if builder.bytes() >= self.journal.options.segment_bytes {
+                    let full = std::mem::replace(&mut builder, self.builder());
+                    late.extend(self.enter(round, full.finish()).await);
+                }
+            }
+        }
+        if !builder.is_empty() {
+            late.extend(self.enter(round, builder.finish()).await);
+        }
+        Ok(late)
+    }
+
+    async fn enter(&self, round: &mut Round, segment: Segment) -> Option<Segment> {
+        for (id, entry) in &segment.entries {
+            if let Some(partition) = round.image.partitions.get_mut(id) {
+                partition.entries.push(*entry);
+            }
+        }
+        if !self.journal.options.faults.keep(Rule::SegmentBeforeCheckpoint) {
+            return Some(segment);
+        }
+        self.put_segment(segment).await;
+        None
+    }
+
+    async fn put_segment(&self, segment: Segment) {
+        let key = self.journal.keys.segment(segment.name);
+        putting::put_own(self.journal.objects.as_ref(), &key, segment.parts).await;
+    }
+
+    fn builder(&mut self) -> Builder {
+        self.segments += 1;
+        let epoch = if self.journal.options.faults.keep(Rule::UniqueNames) {
+            self.journal.epoch
+        } else {
+            0
+        };
+        Builder::new(Name { epoch, count: self.segments }, self.journal.options.nonce)
+    }
+
+    /// The batches of a frame, from memory or the journal.
+    async fn stored(&self, frame: &FramePlace) -> Result<Vec<Stored>> {
+        let mut backoff = Backoff::default();
+        loop {
+            let cached = self.journal.lock().log.blocks.find(frame.place());
+            if let Some(block) = cached {
+                return Ok(block.to_vec());
+            }
+            match self.journal.frame(*frame).await {
+                Ok(Some((block, _))) => return Ok(block.to_vec()),
+                // Only who took over deletes what is not in segments.
+                Ok(None) => return Err(StoreError::Fenced),
+                Err(StoreError::Unavailable(text)) => {
+                    let error = crate::store::objects::ObjectError(text);
+                    backoff.wait("reading the journal", &error).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The list changes in memory as it does in the round's image.
+    fn change_list(&mut self, round: &mut Round) {
+        let mut gone = Vec::new();
+        for id in &round.dropped {
+            gone.extend(round.image.partitions.remove(id).into_iter().flat_map(|p| p.entries));
+        }
+        for partition in round.image.partitions.values_mut() {
+            gone.extend(partition.drop_entries());
+        }
+        self.doomed.extend(gone.iter().map(|entry| entry.name));
+        self.journal.lock().log.tiered(&round.image, &round.dropped, round.untiered_bytes);
+    }
+
+    /// Puts the checkpoint and waits until a list shows it.
+    async fn put_checkpoint(&mut self, image: &Image) -> Name {
+        let journal = &self.journal;
+        self.checkpoints += 1;
+        let name = Name { epoch: journal.epoch, count: self.checkpoints };
+        let key = journal.keys.checkpoint(name);
+        let mut image = image.clone();
+        for partition in image.partitions.values_mut() {
+            if !journal.options.faults.keep(Rule::CheckpointHasStart) {
+                partition.log_start_offset = 0;
+            }
+            if !journal.options.faults.keep(Rule::CheckpointHasProducers) {
+                partition.producers = Default::default();
+            }
+        }
+        let bytes = checkpoint::encode(name, journal.options.nonce, &image);
+        putting::put_own(journal.objects.as_ref(), &key, vec![bytes]).await;
+        while !list_all(journal.objects.as_ref(), &journal.keys.checkpoints()).await.contains(&key)
+        {
+            time::sleep(journal.options.idle_look).await;
+        }
+        self.checkpointed = Some(image.position);
+        name
+    }
+
+    /// Only now: nothing of this is needed by who opens from the checkpoint, or from a later one.
+    async fn delete(&mut self, image: &Image, checkpoint: Option<Name>) {
+        self.delete_journal(image.position).await;
+        self.delete_segments(image).await;
+        let Some(checkpoint) = checkpoint else { return };
+        let journal = &self.journal;
+        let older = list_all(journal.objects.as_ref(), &journal.keys.checkpoints()).await;
+        let older =
+            older.into_iter().filter(|key| keys::name_of(key).is_some_and(|n| n < checkpoint));
+        self.send_deletes(older.collect()).await;
+        if !self.swept {
+            self.sweep(image).await;
+        }
+    }
+
+    /// The journal below a checkpoint's position, but its fences: they are what a late put of an
+    /// old owner runs into.
+    async fn delete_journal(&self, position: Position) {
+        let journal = &self.journal;
+        let keep_fences = journal.options.faults.keep(Rule::KeepFences);
+        let below: Vec<_> = {
+            let mut inner = journal.lock();
+            let count = inner.log.objects.partition_point(|object| object.at < position);
+            inner.log.objects.drain(..count).filter(|o| !o.is_fence || !keep_fences).collect()
+        };
+        let keys = below.iter().map(|object| journal.keys.journal(object.at)).collect();
+        self.send_deletes(keys).await;
+    }
+
+    async fn delete_segments(&mut self, image: &Image) {
+        let doomed: Vec<_> = std::mem::take(&mut self.doomed).into_iter().collect();
+        let keys = self.unnamed(image, &doomed).into_iter().map(|n| self.journal.keys.segment(n));
+        self.send_deletes(keys.collect()).await;
+    }
+
+    /// Those of `names` that no range names, and that no later owner can have made.
+    fn unnamed(&self, image: &Image, names: &[Name]) -> Vec<Name> {
+        let named: BTreeSet<Name> = if names.is_empty() {
+            BTreeSet::new()
+        } else {
+            let inner = self.journal.lock();
+            let partitions = image.partitions.values().chain(inner.log.image.partitions.values());
+            partitions.flat_map(|partition| &partition.entries).map(|entry| entry.name).collect()
+        };
+        let ours = |name: &&Name| name.epoch <= self.journal.epoch && !named.contains(name);
+        names.iter().filter(ours).copied().collect()
+    }
+
+    /// Looks once for what processes before this one did not come to delete.
+    async fn sweep(&mut self, image: &Image) {
+        let journal = self.journal.clone();
+        let objects = journal.objects.as_ref();
+        let segments = list_all(objects, &journal.keys.segments()).await;
+        let names: Vec<_> = segments.iter().filter_map(|key| keys::name_of(key)).collect();
+        let orphans =
+            self.unnamed(image, &names).into_iter().map(|name| journal.keys.segment(name));
+        self.send_deletes(orphans.collect()).await;
+
+        let mut data = Vec::new();
+        for key in list_all(objects, &journal.keys.journals()).await {
+            if keys::position_of(&key).is_some_and(|at| at < image.position) {
+                let head = objects.get(&key, 0, super::format::HEADER_BYTES as u64).await;
+                // What cannot be read now is left to the next process.
+                let Ok(Some(head)) = head else { continue };
+                if Header::read(&head).is_ok_and(|(header, ..)| header.kind == Kind::Journal) {
+                    data.push(key);
+                }
+            }
+        }
+        self.send_deletes(data).await;
+        self.swept = true;
+    }
+
+    async fn send_deletes(&self, keys: Vec<String>) {
+        for page in keys.chunks(PAGE) {
+            let mut backoff = Backoff::default();
+            while let Err(error) = self.journal.objects.delete(page.to_vec()).await {
+                backoff.wait("deleting", &error).await;
+            }
+        }
+    }
+}
