@@ -17,6 +17,7 @@ pub mod metadata;
 mod opening;
 mod putting;
 mod reading;
+pub mod registration;
 #[cfg(test)]
 mod samples;
 mod segment;

@@ -52,7 +52,7 @@ impl From<TryGetError> for Malformed {
     }
 }
 
-type Result<T> = std::result::Result<T, Malformed>;
+pub(crate) type Result<T> = std::result::Result<T, Malformed>;
 
 pub fn encode_command(seq: u64, command: &Command) -> Bytes {
     let mut out = begin();
@@ -177,12 +177,12 @@ fn take_topic(b: &mut &[u8]) -> Result<Topic> {
     Ok(topic)
 }
 
-fn put_text(out: &mut BytesMut, text: &str) {
+pub(crate) fn put_text(out: &mut BytesMut, text: &str) {
     out.put_u32(text.len() as u32);
     out.put_slice(text.as_bytes());
 }
 
-fn take_text(b: &mut &[u8]) -> Result<String> {
+pub(crate) fn take_text(b: &mut &[u8]) -> Result<String> {
     let len = b.try_get_u32()? as usize;
     let (text, rest) = b.split_at_checked(len).ok_or(Malformed("it ends early"))?;
     *b = rest;
@@ -196,13 +196,13 @@ fn take_id(b: &mut &[u8]) -> Result<Uuid> {
 }
 
 /// A buffer with room for the header.
-fn begin() -> BytesMut {
+pub(crate) fn begin() -> BytesMut {
     let mut out = BytesMut::with_capacity(HEADER_BYTES + 256);
     out.put_bytes(0, HEADER_BYTES);
     out
 }
 
-fn finish(mut object: BytesMut, kind: u16, seq: u64, nonce: u64) -> Bytes {
+pub(crate) fn finish(mut object: BytesMut, kind: u16, seq: u64, nonce: u64) -> Bytes {
     let length = object.len() - HEADER_BYTES;
     let mut header = &mut object[..HEADER_BYTES];
     header.put_slice(MAGIC);
@@ -218,7 +218,7 @@ fn finish(mut object: BytesMut, kind: u16, seq: u64, nonce: u64) -> Bytes {
 }
 
 /// Takes an object apart that must be of this kind and seq: the writer's nonce and the body.
-fn open(kind: u16, seq: u64, object: &[u8]) -> Result<(u64, &[u8])> {
+pub(crate) fn open(kind: u16, seq: u64, object: &[u8]) -> Result<(u64, &[u8])> {
     let mut header = object;
     let mut magic = [0; 4];
     header.try_copy_to_slice(&mut magic)?;
@@ -247,7 +247,7 @@ fn checksum(object: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&object[..CRC_AT]), &object[HEADER_BYTES..])
 }
 
-fn end(rest: &[u8]) -> Result<()> {
+pub(crate) fn end(rest: &[u8]) -> Result<()> {
     if rest.is_empty() { Ok(()) } else { Err(Malformed("bytes are left over")) }
 }
 

@@ -23,6 +23,7 @@
 pub mod faults;
 pub mod format;
 pub mod image;
+pub(super) mod retry;
 
 use crate::protocol::wire::Uuid;
 use crate::store::objects::{Objects, Put, last_key};
@@ -32,10 +33,9 @@ use bytes::Bytes;
 use faults::{Rule, Settings};
 use format::Malformed;
 use image::{Change, Command, Image, Outcome};
+use retry::Retry;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use tokio::time::Instant;
 
 pub struct Metadata {
     objects: Arc<dyn Objects>,
@@ -130,7 +130,7 @@ impl Metadata {
     /// Takes in all that was committed before this call.
     pub async fn refresh(&self) -> Result<()> {
         let mut turn = self.turn.lock().await;
-        let mut retry = Retry::default();
+        let mut retry = Retry::new("the metadata log");
         loop {
             let before = self.seq();
             match self.follow(&mut turn).await {
@@ -162,7 +162,7 @@ impl Metadata {
 
     async fn commit(&self, turn: &mut Turn, command: &Command) -> Result<Outcome> {
         let first = self.seq() + 1;
-        let mut retry = Retry::default();
+        let mut retry = Retry::new("the metadata log");
         loop {
             let before = self.seq();
             match self.attempt(turn, command).await {
@@ -392,37 +392,13 @@ fn corrupt(key: &str, error: Malformed) -> StoreError {
     StoreError::Corrupt(format!("{key}: {error}"))
 }
 
-/// Growing waits for a store that does not answer, with a line in the log once a minute.
-#[derive(Default)]
-struct Retry {
-    delay: Duration,
-    noted: Option<Instant>,
-}
-
-impl Retry {
-    const SHORTEST: Duration = Duration::from_millis(20);
-    const LONGEST: Duration = Duration::from_secs(5);
-    const NOTE_EVERY: Duration = Duration::from_secs(60);
-
-    fn note(&mut self, error: &str) {
-        if self.noted.is_none_or(|at| at.elapsed() >= Self::NOTE_EVERY) {
-            self.noted = Some(Instant::now());
-            tracing::warn!(error, "the metadata log waits for the store");
-        }
-    }
-
-    async fn wait(&mut self) {
-        self.delay = (self.delay * 2).clamp(Self::SHORTEST, Self::LONGEST);
-        tokio::time::sleep(self.delay).await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::objects::ObjectError;
     use crate::store::objects::memory::Memory;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     /// Objects whose next calls fail.
     #[derive(Default)]
