@@ -17,7 +17,7 @@
 //! 61 records
 //! ```
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 
 /// Bytes before the records.
 pub const HEADER_BYTES: usize = 61;
@@ -33,6 +33,12 @@ pub const MAGIC: i8 = 2;
 
 /// `producer_id` of a batch whose producer is not idempotent.
 pub const NO_PRODUCER_ID: i64 = -1;
+
+/// The bit of the attributes that says LogAppendTime.
+const LOG_APPEND_TIME: i16 = 1 << 3;
+
+/// Where the checksum begins: behind itself.
+const CHECKED_FROM: usize = 21;
 
 /// The fields of a batch's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +85,19 @@ impl Header {
         self.base_offset + i64::from(self.last_offset_delta)
     }
 
+    /// KIP-32: whether every record has the batch's max timestamp instead of one of its own.
+    pub fn is_log_append_time(&self) -> bool {
+        self.attributes & LOG_APPEND_TIME != 0
+    }
+
+    /// The timestamp of a record with this delta.
+    pub fn timestamp_of(&self, timestamp_delta: i64) -> i64 {
+        match self.is_log_append_time() {
+            true => self.max_timestamp,
+            false => self.base_timestamp.wrapping_add(timestamp_delta),
+        }
+    }
+
     pub fn is_transactional(&self) -> bool {
         self.attributes & 1 << 4 != 0
     }
@@ -88,7 +107,7 @@ impl Header {
     }
 
     pub fn is_idempotent(&self) -> bool {
-        self.producer_id != NO_PRODUCER_ID
+        self.producer_id > NO_PRODUCER_ID
     }
 
     /// The sequence number of the last record. Sequences go from 0 to `i32::MAX` and start again.
@@ -134,6 +153,33 @@ impl Batch {
     /// All behind the prefix: what the producer sent, untouched.
     pub fn rest(&self) -> Bytes {
         self.bytes.slice(PREFIX_BYTES..)
+    }
+
+    /// The records, as they are behind the header: compressed, if the attributes say so.
+    pub fn records(&self) -> Bytes {
+        self.bytes.slice(HEADER_BYTES..)
+    }
+
+    /// The CRC-32C of what the header's checksum covers.
+    pub fn checksum(&self) -> u32 {
+        crc32c::crc32c(&self.bytes[CHECKED_FROM..])
+    }
+
+    /// Makes the header say what the records do: CreateTime, and their largest timestamp. Few
+    /// producers get this wrong, so only then the batch is copied.
+    pub fn set_create_time(&mut self, max_timestamp: i64) {
+        let header = &mut self.header;
+        if !header.is_log_append_time() && header.max_timestamp == max_timestamp {
+            return;
+        }
+        header.attributes &= !LOG_APPEND_TIME;
+        header.max_timestamp = max_timestamp;
+        let mut bytes = BytesMut::from(&self.bytes[..]);
+        bytes[21..23].copy_from_slice(&header.attributes.to_be_bytes());
+        bytes[35..43].copy_from_slice(&max_timestamp.to_be_bytes());
+        header.crc = crc32c::crc32c(&bytes[CHECKED_FROM..]);
+        bytes[17..21].copy_from_slice(&header.crc.to_be_bytes());
+        self.bytes = bytes.freeze();
     }
 
     /// Bytes of the whole batch.

@@ -3,3 +3,9 @@
 //! Source: the "Message Format" pages of Kafka's documentation, KIP-32, KIP-98, KIP-110.
 
 pub mod batch;
+pub mod codec;
+pub mod records;
+pub mod validate;
+
+#[cfg(test)]
+pub mod testing;
