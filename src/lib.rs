@@ -13,6 +13,7 @@
 //! - [`net`] turns bytes into frames and back: connections, limits, memory.
 //! - [`dispatch`] is the one place that sees every request: header, version, handler, answer.
 //! - [`api`] has one handler for each API, in a file named as its message.
+//! - [`log`] has Kafka's log semantics: append, idempotence, fetch, waiting, look-up by time.
 //! - [`store`] is the seam to storage: topics, partitions, offsets and bytes.
 //! - [`record`] knows record batches: bytes in, bytes out.
 //! - [`messages`] has one table for each API: its fields in every version.
@@ -23,6 +24,7 @@ pub mod api;
 pub mod config;
 pub mod dispatch;
 pub mod engine;
+pub mod log;
 pub mod messages;
 pub mod net;
 pub mod protocol;

@@ -13,7 +13,7 @@ use crate::config::listeners::Address;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
 use crate::store::topics::Topics;
-use crate::store::{BoxFuture, Owner, State, Storage, StoreError};
+use crate::store::{BoxFuture, Owner, State, Storage};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,21 +63,6 @@ impl Broker {
         match &*self.storage.state().borrow() {
             State::Fenced(owner) => Some(owner.clone()),
             _ => None,
-        }
-    }
-}
-
-/// What a client is told when the store cannot.
-impl From<StoreError> for ErrorCode {
-    fn from(error: StoreError) -> Self {
-        match error {
-            // A conflict that comes this far is a writer that is not alone.
-            StoreError::Fenced | StoreError::Conflict { .. } => Self::NotLeaderOrFollower,
-            StoreError::Unavailable(_) | StoreError::Corrupt(_) => Self::KafkaStorageError,
-            StoreError::TimedOut => Self::RequestTimedOut,
-            StoreError::UnknownPartition => Self::UnknownTopicOrPartition,
-            StoreError::TopicExists => Self::TopicAlreadyExists,
-            StoreError::OffsetOutOfRange => Self::OffsetOutOfRange,
         }
     }
 }

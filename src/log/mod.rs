@@ -1,0 +1,126 @@
+//! Kafka's log semantics over a [`Storage`]: what a partition accepts, where it puts it, who is
+//! told, and what a reader gets.
+//!
+//! A [`Partition`] is opened on first use. Producers go through [`append`], which gives a batch
+//! its offsets before it is stored and makes it visible after; consumers through [`fetch`], which
+//! parks in [`waiting`] until there is enough; [`offsets`] finds a place by time.
+
+pub mod append;
+pub mod fetch;
+pub mod idempotence;
+pub mod offsets;
+pub mod partition;
+pub mod producer_ids;
+pub mod waiting;
+
+#[cfg(test)]
+mod testing;
+
+use crate::protocol::error_code::ErrorCode;
+use crate::protocol::wire::Uuid;
+use crate::store::{PartitionId, State, Storage, StoreError};
+use partition::Partition;
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
+
+/// All partitions that were used.
+pub struct Log {
+    storage: Arc<dyn Storage>,
+    state: watch::Receiver<State>,
+    shards: [Mutex<HashMap<PartitionId, Arc<Slot>>>; SHARDS],
+    hasher: RandomState,
+    /// Memory for batches that were submitted and are not yet stored, in kibibytes.
+    room: Arc<Semaphore>,
+}
+
+/// A partition's place in the map: of those who use it first, one opens it and the others wait.
+type Slot = OnceCell<Arc<Partition>>;
+
+/// So that requests for different partitions seldom wait for each other.
+const SHARDS: usize = 16;
+
+/// What may be submitted and not yet stored. Batches stay when their clients have given up, so a
+/// store that hangs would otherwise take all memory.
+const MAX_PENDING_KIB: u32 = 256 << 10;
+
+impl Log {
+    pub fn new(storage: Arc<dyn Storage>) -> Self {
+        Self {
+            state: storage.state(),
+            storage,
+            shards: Default::default(),
+            hasher: RandomState::new(),
+            room: Arc::new(Semaphore::new(MAX_PENDING_KIB as usize)),
+        }
+    }
+
+    /// The partition `id`, which must exist: who asks has found it among the topics.
+    pub async fn partition(&self, id: PartitionId) -> Result<Arc<Partition>, StoreError> {
+        self.check_serving()?;
+        let slot = self.shard(id).entry(id).or_default().clone();
+        let open = async || {
+            let opened = self.storage.open(id).await?;
+            Ok(Arc::new(Partition::new(id, self.storage.clone(), opened)))
+        };
+        slot.get_or_try_init(open).await.cloned()
+    }
+
+    /// Drops what is kept of a deleted topic. Who waits for one of its partitions is told.
+    pub fn forget(&self, topic: Uuid) {
+        for shard in &self.shards {
+            let gone = lock(shard).extract_if(|id, _| id.topic == topic).collect::<Vec<_>>();
+            let opened = gone.iter().filter_map(|(_, slot)| slot.get());
+            opened.for_each(|partition| partition.fail(StoreError::UnknownPartition));
+        }
+    }
+
+    /// Waits for memory for a batch of `bytes`; it is given back when the batch is stored.
+    pub async fn room_for(&self, bytes: usize) -> OwnedSemaphorePermit {
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(MAX_PENDING_KIB);
+        match self.room.clone().acquire_many_owned(kib.min(MAX_PENDING_KIB)).await {
+            Ok(permit) => permit,
+            Err(_) => unreachable!("the semaphore is never closed"),
+        }
+    }
+
+    /// A process that was fenced must not even say that there is nothing new.
+    fn check_serving(&self) -> Result<(), StoreError> {
+        match &*self.state.borrow() {
+            State::Serving => Ok(()),
+            State::Fenced(_) => Err(StoreError::Fenced),
+            State::Failed(why) => Err(StoreError::Corrupt(why.clone())),
+            State::Opening | State::Standby(_) => {
+                Err(StoreError::Unavailable("it is not open yet".into()))
+            }
+        }
+    }
+
+    fn shard(&self, id: PartitionId) -> MutexGuard<'_, HashMap<PartitionId, Arc<Slot>>> {
+        lock(&self.shards[self.hasher.hash_one(id) as usize % SHARDS])
+    }
+}
+
+/// Takes a lock that is never held across an await. Nothing panics under one, so its state is
+/// whole even if a thread died.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What clients are told of a store's failure.
+impl From<StoreError> for ErrorCode {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // A conflict that comes this far is a writer that is not alone.
+            StoreError::Fenced | StoreError::Conflict { .. } => Self::NotLeaderOrFollower,
+            StoreError::TimedOut => Self::RequestTimedOut,
+            StoreError::UnknownPartition => Self::UnknownTopicOrPartition,
+            StoreError::TopicExists => Self::TopicAlreadyExists,
+            StoreError::OffsetOutOfRange => Self::OffsetOutOfRange,
+            // KAFKA_STORAGE_ERROR is retriable: clients refresh their metadata and come again.
+            StoreError::Unavailable(_) | StoreError::Corrupt(_) => Self::KafkaStorageError,
+        }
+    }
+}
