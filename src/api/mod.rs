@@ -5,11 +5,17 @@
 
 pub mod api_versions;
 pub mod create_topics;
+pub mod fetch;
+pub mod init_producer_id;
+pub mod list_offsets;
 pub mod metadata;
+pub mod produce;
 mod topics;
 
 use crate::config::Config;
 use crate::config::listeners::Address;
+use crate::log::Log;
+use crate::log::producer_ids::ProducerIds;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
 use crate::store::topics::Topics;
@@ -45,13 +51,21 @@ const TOPIC_OPERATIONS: i32 =
 pub struct Broker {
     pub config: Arc<Config>,
     pub storage: Arc<dyn Storage>,
+    pub log: Log,
+    pub producer_ids: ProducerIds,
     /// Held while topics are created: what was checked must still hold when the topic is stored.
     topic_changes: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Broker {
     pub fn new(config: Arc<Config>, storage: Arc<dyn Storage>) -> Self {
-        Self { config, storage, topic_changes: Arc::default() }
+        Self {
+            config,
+            log: Log::new(storage.clone()),
+            producer_ids: ProducerIds::new(storage.clone()),
+            storage,
+            topic_changes: Arc::default(),
+        }
     }
 
     pub fn topics(&self) -> Arc<Topics> {

@@ -1,5 +1,6 @@
 //! The topics of a cluster, as one immutable view that requests share.
 
+use super::PartitionId;
 use crate::protocol::wire::Uuid;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,6 +12,14 @@ pub struct Topic {
     pub partitions: i32,
     /// Only what was set; what is not here has the broker's default.
     pub configs: BTreeMap<String, String>,
+}
+
+impl Topic {
+    /// One of the topic's partitions, if it has that many.
+    pub fn partition(&self, index: i32) -> Option<PartitionId> {
+        let exists = (0..self.partitions).contains(&index);
+        exists.then_some(PartitionId { topic: self.id, partition: index })
+    }
 }
 
 /// All topics, by name and by id.

@@ -1,0 +1,240 @@
+//! Produce: appends one batch to each of a request's partitions.
+//!
+//! Batches take their places while the request is handled, so that those of one connection are
+//! stored in the order in which they were sent; the answer waits until they are. `acks=1` and
+//! `acks=all` mean the same: a batch is acknowledged when the store has it.
+//!
+//! Source: KIP-98, KIP-467 (record errors), KIP-516 (topic ids);
+//! `KafkaApis.handleProduceRequest` and `ReplicaManager.appendToLocalLog` of Apache Kafka 4.4.
+
+use super::{Context, Reply};
+use crate::config::server::Config;
+use crate::config::topic::max_message_bytes;
+use crate::log::append::{Appended, Appending};
+use crate::messages::produce::{
+    BatchIndexAndErrorMessage, PartitionProduceData, PartitionProduceResponse, Request, Response,
+    TopicProduceData, TopicProduceResponse,
+};
+use crate::protocol::error_code::ErrorCode;
+use crate::protocol::wire::Str;
+use crate::record::validate::{Invalid, Rules, check, only_batch};
+use crate::store::topics::{Topic, Topics};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::{Instant, timeout_at};
+
+/// The first version that brings record batches; older ones bring message sets.
+const FIRST_BATCH_VERSION: i16 = 3;
+
+/// The first version that names topics by id.
+const FIRST_TOPIC_ID_VERSION: i16 = 13;
+
+/// Kafka's timeout is for its followers and leaves out its own disk, so clients may send zero and
+/// still be answered. Here it is for the store, which gets at least this long.
+const MIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+pub async fn handle(cx: &Context, request: Request) -> Reply<Response> {
+    let timeout = Duration::from_millis(request.timeout_ms.max(0) as u64).max(MIN_TIMEOUT);
+    let produce = Produce {
+        cx,
+        topics: cx.broker.storage.topics(),
+        deadline: Instant::now() + timeout,
+        acks: request.acks,
+        is_transactional: request.transactional_id.is_some(),
+    };
+    let mut answer = Answer::default();
+    for topic in request.topic_data {
+        produce.append_to_topic(topic, &mut answer).await;
+    }
+    if request.acks == 0 {
+        return Reply::Unanswered(Box::pin(answer.unanswered()));
+    }
+    if answer.waiting.is_empty() {
+        return Reply::Ready(answer.response);
+    }
+    let deadline = produce.deadline;
+    Reply::Deferred(Box::pin(answer.when_stored(deadline)))
+}
+
+/// A request while its batches are given their places.
+struct Produce<'a> {
+    cx: &'a Context,
+    topics: Arc<Topics>,
+    deadline: Instant,
+    acks: i16,
+    is_transactional: bool,
+}
+
+/// Why a partition's batch is refused.
+struct Refused {
+    invalid: Invalid,
+    log_start_offset: i64,
+}
+
+impl From<ErrorCode> for Refused {
+    fn from(code: ErrorCode) -> Self {
+        Self::from(Invalid { code, message: "", records: Vec::new() })
+    }
+}
+
+impl From<Invalid> for Refused {
+    fn from(invalid: Invalid) -> Self {
+        Self { invalid, log_start_offset: -1 }
+    }
+}
+
+impl Produce<'_> {
+    async fn append_to_topic(&self, data: TopicProduceData, answer: &mut Answer) {
+        let topic = self.find(&data);
+        let mut response = TopicProduceResponse {
+            name: data.name,
+            topic_id: data.topic_id,
+            partition_responses: Vec::with_capacity(data.partition_data.len()),
+        };
+        for data in data.partition_data {
+            let index = data.index;
+            let done = match self.append(topic, data).await {
+                Ok(mut appending) => {
+                    appending.now().map(|done| answered(index, done)).or_else(|| {
+                        let place = response.partition_responses.len();
+                        answer.waiting.push((answer.response.responses.len(), place, appending));
+                        None
+                    })
+                }
+                Err(refused) => Some(refused.response(index)),
+            };
+            done.iter().for_each(|partition| answer.add_error(partition));
+            let hole = || answered(index, Err(ErrorCode::RequestTimedOut));
+            let partition = done.unwrap_or_else(hole);
+            response.partition_responses.push(partition);
+        }
+        answer.response.responses.push(response);
+    }
+
+    fn find(&self, data: &TopicProduceData) -> Result<&Arc<Topic>, ErrorCode> {
+        if self.cx.api_version >= FIRST_TOPIC_ID_VERSION {
+            self.topics.by_id(data.topic_id).ok_or(ErrorCode::UnknownTopicId)
+        } else {
+            self.topics.by_name(&data.name).ok_or(ErrorCode::UnknownTopicOrPartition)
+        }
+    }
+
+    /// Checks the batch for one partition and gives it its place.
+    async fn append(
+        &self,
+        topic: Result<&Arc<Topic>, ErrorCode>,
+        data: PartitionProduceData,
+    ) -> Result<Appending, Refused> {
+        let topic = topic?;
+        let id = topic.partition(data.index).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+        if self.cx.api_version < FIRST_BATCH_VERSION {
+            return Err(ErrorCode::UnsupportedForMessageFormat.into());
+        }
+        let mut batch = only_batch(data.records.unwrap_or_default(), self.cx.api_version)?;
+        if !matches!(self.acks, -1..=1) {
+            return Err(ErrorCode::InvalidRequiredAcks.into());
+        }
+        if batch.header.is_transactional() {
+            // Nobody has a transaction open: InitProducerId gives no transactional ids yet.
+            return Err(match self.is_transactional {
+                true => ErrorCode::InvalidTxnState.into(),
+                false => ErrorCode::TransactionalIdAuthorizationFailed.into(),
+            });
+        }
+        let log = &self.cx.broker.log;
+        let partition = log.partition(id).await.map_err(ErrorCode::from)?;
+        check(&mut batch, &rules(topic, &self.cx.broker.config), now_ms()).map_err(|invalid| {
+            // Kafka tells where the log starts if it got as far as looking at the records.
+            let early = [ErrorCode::MessageTooLarge, ErrorCode::CorruptMessage];
+            let log_start_offset = match partition.bounds(-1) {
+                Ok(bounds) if !early.contains(&invalid.code) => bounds.log_start_offset,
+                _ => -1,
+            };
+            Refused { invalid, log_start_offset }
+        })?;
+        match timeout_at(self.deadline, log.room_for(batch.len())).await {
+            Ok(room) => Ok(partition.append(batch, room)),
+            Err(_) => Err(ErrorCode::RequestTimedOut.into()),
+        }
+    }
+}
+
+/// What the topic's configs ask of a batch.
+fn rules(topic: &Topic, broker: &Config) -> Rules {
+    let max_message_bytes = max_message_bytes(&topic.configs, broker).max(0) as usize;
+    Rules { max_message_bytes, ..Rules::default() }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The answer to a request, with holes for what is not yet stored: these have an error until then.
+#[derive(Default)]
+struct Answer {
+    response: Response,
+    /// The first error that was there at once.
+    error: Option<ErrorCode>,
+    /// Batches that are not yet stored, by their topic's and partition's place in the response.
+    waiting: Vec<(usize, usize, Appending)>,
+}
+
+impl Answer {
+    fn add_error(&mut self, partition: &PartitionProduceResponse) {
+        if partition.error_code.is_error() {
+            self.error.get_or_insert(partition.error_code);
+        }
+    }
+
+    /// With acks=0 a client learns of an error only by the end of its connection.
+    async fn unanswered(self) -> Result<(), ErrorCode> {
+        self.error.map_or(Ok(()), Err)?;
+        for (.., appending) in self.waiting {
+            appending.await?;
+        }
+        Ok(())
+    }
+
+    /// Fills the holes. What is not stored in time keeps REQUEST_TIMED_OUT: it may be stored
+    /// later, but once.
+    async fn when_stored(mut self, deadline: Instant) -> Response {
+        for (topic, partition, appending) in self.waiting {
+            let Ok(done) = timeout_at(deadline, appending).await else { break };
+            let hole = &mut self.response.responses[topic].partition_responses[partition];
+            *hole = answered(hole.index, done);
+        }
+        self.response
+    }
+}
+
+fn answered(index: i32, done: Result<Appended, ErrorCode>) -> PartitionProduceResponse {
+    match done {
+        Ok(appended) => PartitionProduceResponse {
+            index,
+            base_offset: appended.base_offset,
+            log_append_time_ms: appended.log_append_time_ms,
+            log_start_offset: appended.log_start_offset,
+            ..Default::default()
+        },
+        Err(error_code) => {
+            PartitionProduceResponse { index, error_code, base_offset: -1, ..Default::default() }
+        }
+    }
+}
+
+impl Refused {
+    fn response(self, index: i32) -> PartitionProduceResponse {
+        let Invalid { code, message, records } = self.invalid;
+        let record_error = |(batch_index, message)| BatchIndexAndErrorMessage {
+            batch_index,
+            batch_index_error_message: Some(Str::from_static(message)),
+        };
+        PartitionProduceResponse {
+            log_start_offset: self.log_start_offset,
+            record_errors: records.into_iter().map(record_error).collect(),
+            error_message: (!message.is_empty()).then(|| Str::from_static(message)),
+            ..answered(index, Err(code))
+        }
+    }
+}
