@@ -7,6 +7,7 @@ use super::Log;
 use super::partition::{Bounds, Partition};
 use super::waiting::{Parked, Waiting};
 use crate::protocol::error_code::ErrorCode;
+use crate::store;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +92,8 @@ impl Fetch {
             let is_late = tokio::select! {
                 () = parking.waiting.enough() => false,
                 () = tokio::time::sleep_until(deadline) => true,
-                _ = state.changed() => true,
+                // Not `changed`: the log was made before the store was open.
+                _ = state.wait_for(|state| *state != store::State::Serving) => true,
             };
             drop(parking);
             if self.read().await || is_late {
