@@ -3,6 +3,9 @@
 use crate::api::Broker;
 use crate::config::Config;
 use crate::net::Network;
+use crate::store::objectlog::registration::this_process;
+use crate::store::objectlog::{ObjectLog, Options};
+use crate::store::objects::Objects;
 use crate::store::{State, Storage};
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -20,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the data is kept.
 pub enum Backend {
+    /// In a store of objects: Kelp keeps the log on it.
+    Objects(Arc<dyn Objects>),
+    /// In a log of the host's own.
     Storage(Arc<dyn Storage>),
 }
 
@@ -63,7 +69,10 @@ impl Engine {
             builder.on_thread_start(move || start());
         }
         let runtime = builder.build()?;
-        let Backend::Storage(storage) = backend;
+        let storage = {
+            let _runtime = runtime.enter();
+            open(&config, backend)
+        };
         let broker = Arc::new(Broker::new(Arc::new(config), storage.clone()));
         let network = Network::new(broker);
         let ended = watch::Sender::new(false);
@@ -126,6 +135,17 @@ impl Drop for Engine {
             runtime.shutdown_background();
         } else {
             runtime.shutdown_timeout(PATIENCE);
+        }
+    }
+}
+
+/// Begins to open the store. Must be called in the runtime.
+fn open(config: &Config, backend: Backend) -> Arc<dyn Storage> {
+    match backend {
+        Backend::Storage(storage) => storage,
+        Backend::Objects(objects) => {
+            let owner = this_process(config.address());
+            ObjectLog::start(objects, Options::new(config.node_id, owner))
         }
     }
 }

@@ -5,11 +5,14 @@ use kelp::config::listeners::Address;
 use kelp::config::server::{properties, property};
 use kelp::engine::{Backend, Engine, ThreadOptions};
 use kelp::store::State;
-use kelp::store::memory::Memory;
+use kelp::store::objects::Objects;
+use kelp::store::objects::directory::{Directory, Durability};
+use kelp::store::objects::memory::Memory;
 use lexopt::Arg::{Long, Short, Value};
 use lexopt::ValueExt;
 use std::error::Error;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +23,9 @@ Usage: kelp serve --listen HOST:PORT [--advertise HOST:PORT] (--data DIR | --mem
 
   --listen HOST:PORT      where clients connect; may be repeated
   --advertise HOST:PORT   what clients of the --listen before it are told to connect to
+  --data DIR              keep all data in this directory
+  --fsync                 with --data: write to the disk before answering, not only to the
+                          operating system
   --memory                keep all data in memory: it is gone when the broker ends
   --config FILE           Kafka's server properties, one NAME=VALUE a line
   --set NAME=VALUE        one of these properties; may be repeated
@@ -43,11 +49,20 @@ fn main() -> ExitCode {
 struct Options {
     config: Config,
     listen: Vec<Address>,
+    place: Place,
+}
+
+/// Where the data is kept.
+enum Place {
+    Memory,
+    Directory(PathBuf, Durability),
 }
 
 #[derive(Default)]
 struct Arguments {
     listen: Vec<(Address, Option<Address>)>,
+    data: Option<PathBuf>,
+    fsync: bool,
     memory: bool,
     files: Vec<String>,
     set: Vec<String>,
@@ -56,9 +71,12 @@ struct Arguments {
 impl Options {
     fn parse() -> Result<Self> {
         let arguments = Arguments::parse()?;
-        if !arguments.memory {
-            return Err("say where the data is kept: --memory".into());
-        }
+        let durability = if arguments.fsync { Durability::Machine } else { Durability::Process };
+        let place = match (&arguments.data, arguments.memory) {
+            (Some(directory), false) => Place::Directory(directory.clone(), durability),
+            (None, true) => Place::Memory,
+            _ => return Err("say where the data is kept: --data DIR or --memory".into()),
+        };
         if arguments.listen.is_empty() {
             return Err("say where clients connect: --listen HOST:PORT".into());
         }
@@ -74,7 +92,7 @@ impl Options {
         set.push(("advertised.listeners", &advertised));
         let config = Config::from_properties(set)?;
         let listen = arguments.listen.into_iter().map(|(address, _)| address).collect();
-        Ok(Self { config, listen })
+        Ok(Self { config, listen, place })
     }
 }
 
@@ -91,6 +109,8 @@ impl Arguments {
                     let (_, advertise) = last.ok_or("--advertise belongs behind a --listen")?;
                     *advertise = Some(address(&parser.value()?.string()?)?);
                 }
+                Long("data") => read.data = Some(parser.value()?.into()),
+                Long("fsync") => read.fsync = true,
                 Long("memory") => read.memory = true,
                 Long("config") => {
                     let path = parser.value()?;
@@ -131,8 +151,11 @@ fn address(text: &str) -> Result<Address> {
 fn serve(options: Options) -> Result<()> {
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).init();
-    let storage = Arc::new(Memory::default());
-    let engine = Engine::new(options.config, Backend::Storage(storage), ThreadOptions::default())?;
+    let objects: Arc<dyn Objects> = match options.place {
+        Place::Memory => Arc::new(Memory::default()),
+        Place::Directory(path, durability) => Arc::new(Directory::open(&path, durability)?),
+    };
+    let engine = Engine::new(options.config, Backend::Objects(objects), ThreadOptions::default())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(run(&engine, &options.listen));
     engine.stop(DRAIN);

@@ -143,6 +143,13 @@ impl Config {
         Ok(())
     }
 
+    /// Where others are told that this broker is: at its first listener.
+    pub fn address(&self) -> String {
+        let first = self.endpoints.first();
+        let address = first.map(|first| first.advertised.as_ref().unwrap_or(&first.bind));
+        address.map(ToString::to_string).unwrap_or_default()
+    }
+
     /// What a property has: the text it was set to, or its default.
     pub fn value(&self, name: &str) -> Option<String> {
         let property = PROPERTIES.iter().find(|property| property.name == name)?;
