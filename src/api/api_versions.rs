@@ -11,6 +11,8 @@ use crate::protocol::error_code::ErrorCode;
 /// From this version on, clients say who they are.
 const SOFTWARE_SINCE: i16 = 3;
 
+const NO_NODE: i32 = -1;
+
 pub async fn handle(cx: &Context, request: Request) -> Response {
     if cx.api_version >= SOFTWARE_SINCE {
         let name = request.client_software_name;
@@ -20,8 +22,26 @@ pub async fn handle(cx: &Context, request: Request) -> Response {
         }
         cx.connection.set_software(Software { name, version });
     }
+    if let Err(error_code) = check_broker(cx, request.cluster_id.as_deref(), request.node_id) {
+        return Response { error_code, ..Response::default() };
+    }
     let api_keys = ApiKey::SERVED.iter().map(|api| offer(*api)).collect();
     Response { api_keys, ..Response::default() }
+}
+
+/// From version 5 on a client may say whom it believes to talk to, and starts anew if that is
+/// somebody else.
+fn check_broker(cx: &Context, cluster_id: Option<&str>, node_id: i32) -> Result<(), ErrorCode> {
+    match (cluster_id, node_id) {
+        (None, NO_NODE) => Ok(()),
+        (None, _) | (_, NO_NODE) => Err(ErrorCode::InvalidRequest),
+        (Some(cluster_id), node_id) => {
+            let broker = &cx.broker;
+            let is_us =
+                cluster_id == broker.storage.cluster_id() && node_id == broker.config.node_id;
+            if is_us { Ok(()) } else { Err(ErrorCode::RebootstrapRequired) }
+        }
+    }
 }
 
 /// The answer to a version that is not spoken: the versions of ApiVersions, so that the client

@@ -3,7 +3,7 @@
 //! A config that Kelp would ignore is refused, see [`crate::config::topic`]. The replicas of a
 //! partition are the host's affair, so there is one of each, as on a Kafka of one broker.
 
-use super::topics::{Refusal, check_free, check_name};
+use super::topics::{Existing, Refusal, check_name};
 use super::{Broker, Context};
 use crate::config::topic::{self, Configs, in_force};
 use crate::messages::create_topics::{
@@ -11,7 +11,7 @@ use crate::messages::create_topics::{
     Request, Response,
 };
 use crate::protocol::error_code::ErrorCode;
-use crate::protocol::wire::Uuid;
+use crate::protocol::wire::{Str, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +37,10 @@ pub async fn handle(cx: &Context, request: Request) -> Response {
 async fn create(broker: Arc<Broker>, request: Request) -> Vec<CreatableTopicResult> {
     let mut count = BTreeMap::new();
     request.topics.iter().for_each(|topic| *count.entry(topic.name.clone()).or_insert(0) += 1);
-    let partitions = request.topics.iter().map(|topic| i64::from(partitions_of(&broker, topic)));
-    let too_many = partitions.sum::<i64>() > MAX_PARTITIONS_PER_REQUEST;
+    // A topic that asks for none is work too.
+    let partitions = |topic| i64::from(partitions_of(&broker, topic).max(1));
+    let too_many = request.topics.iter().map(partitions).sum::<i64>() > MAX_PARTITIONS_PER_REQUEST;
+    let mut existing = Existing::new(&broker);
 
     let mut results = Vec::with_capacity(count.len());
     for topic in request.topics {
@@ -50,7 +52,7 @@ async fn create(broker: Arc<Broker>, request: Request) -> Vec<CreatableTopicResu
                 ErrorCode::PolicyViolation,
                 "Excessively large number of partitions per request.",
             )),
-            Some(1) => create_one(&broker, topic, request.validate_only).await,
+            Some(1) => create_one(&broker, &mut existing, topic, request.validate_only).await,
             Some(_) => Err(Refusal::new(ErrorCode::InvalidRequest, "Duplicate topic name.")),
         };
         results.push(outcome.unwrap_or_else(|refusal| refused(name, refusal)));
@@ -60,11 +62,12 @@ async fn create(broker: Arc<Broker>, request: Request) -> Vec<CreatableTopicResu
 
 async fn create_one(
     broker: &Broker,
+    existing: &mut Existing,
     asked: CreatableTopic,
     validate_only: bool,
 ) -> Result<CreatableTopicResult, Refusal> {
     check_name(&asked.name)?;
-    check_free(&broker.topics(), &asked.name)?;
+    existing.check_free(&asked.name)?;
     let configs = read_configs(&asked)?;
     if asked.assignments.is_empty() {
         check_counts(broker, &asked)?;
@@ -72,7 +75,7 @@ async fn create_one(
         check_assignments(broker, &asked)?;
     }
     let partitions = partitions_of(broker, &asked);
-    broker.check_room(partitions)?;
+    existing.make_room(partitions)?;
 
     let described = describe(broker, &configs);
     let topic_id = match validate_only {
@@ -90,11 +93,11 @@ async fn create_one(
     })
 }
 
-fn refused(name: crate::protocol::wire::Str, refusal: Refusal) -> CreatableTopicResult {
+fn refused(name: Str, refusal: Refusal) -> CreatableTopicResult {
     CreatableTopicResult {
         name,
         error_code: refusal.code,
-        error_message: Some(refusal.message.into()),
+        error_message: refusal.message(),
         configs: Some(Vec::new()),
         ..CreatableTopicResult::default()
     }

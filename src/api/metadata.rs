@@ -7,7 +7,7 @@
 //! Version notes: in version 0 an empty list means all topics, later null does. Topics go by id
 //! from version 12 on; if one goes by id, those by name are left out, as Kafka does.
 
-use super::topics::{check_free, check_name, is_internal};
+use super::topics::{Existing, Refusal, check_name, is_internal};
 use super::{Broker, CLUSTER_OPERATIONS, Context, TOPIC_OPERATIONS};
 use crate::config::topic::Configs;
 use crate::messages::metadata::{
@@ -17,7 +17,7 @@ use crate::messages::metadata::{
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::{Str, Uuid};
 use crate::store::topics::Topic;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,45 +100,72 @@ async fn by_name(
     asked: &[MetadataRequestTopic],
     may_create: bool,
 ) -> Vec<MetadataResponseTopic> {
-    let may_create = may_create && cx.broker.config.auto_create_topics_enable;
-    let mut topics = cx.broker.topics();
+    let broker = &cx.broker;
+    let topics = broker.topics();
     let mut seen = HashSet::new();
-    let mut answers = Vec::with_capacity(asked.len());
-    for name in asked.iter().map(|topic| topic.name.clone().unwrap_or_default()) {
-        if !seen.insert(name.clone()) {
-            continue;
-        }
-        let mut found = topics.by_name(&name).cloned().ok_or(ErrorCode::UnknownTopicOrPartition);
-        if found.is_err() {
-            found = match check_name(&name) {
-                Ok(()) if may_create && !is_internal(&name) => create(&cx.broker, &name).await,
-                Ok(()) => found,
-                Err(refusal) => Err(refusal.code),
-            };
-            topics = cx.broker.topics();
-        }
+    let names = asked.iter().map(|topic| topic.name.clone().unwrap_or_default());
+    let names: Vec<Str> = names.filter(|name| seen.insert(name.clone())).collect();
+    let mut created = HashMap::new();
+    if may_create && broker.config.auto_create_topics_enable {
+        let missing = names.iter().filter(|name| topics.by_name(name).is_none());
+        // Coordinators create their own topics, in their own way.
+        let missing = missing.filter(|name| check_name(name).is_ok() && !is_internal(name));
+        created = create(broker, missing.cloned().collect()).await;
+    }
+    let mut answers = Vec::with_capacity(names.len());
+    for name in names {
+        let found = match topics.by_name(&name).cloned() {
+            Some(topic) => Ok(topic),
+            None => created.remove(&name).unwrap_or_else(|| Err(unknown_code(&name))),
+        };
         answers.push(match found {
-            Ok(topic) => describe(&cx.broker, &topic),
+            Ok(topic) => describe(broker, &topic),
             Err(error_code) => unknown(name, error_code),
         });
     }
     answers
 }
 
-/// Creates a topic that a client wants to use, unless somebody else just did.
-async fn create(broker: &Arc<Broker>, name: &Str) -> Result<Arc<Topic>, ErrorCode> {
-    let (owner, name) = (broker.clone(), name.clone());
-    let change = async move {
-        if let Some(topic) = owner.topics().by_name(&name) {
-            return Ok(topic.clone());
-        }
-        let partitions = owner.config.num_partitions;
-        check_free(&owner.topics(), &name)?;
-        owner.check_room(partitions)?;
-        owner.create_topic(&name, partitions, Configs::new()).await.map(Arc::new)
-    };
+fn unknown_code(name: &str) -> ErrorCode {
+    check_name(name).err().map_or(ErrorCode::UnknownTopicOrPartition, |refusal| refusal.code)
+}
+
+type Created = HashMap<Str, Result<Arc<Topic>, ErrorCode>>;
+
+/// Creates topics that a client wants to use, unless somebody else just did.
+async fn create(broker: &Arc<Broker>, names: Vec<Str>) -> Created {
+    if names.is_empty() {
+        return Created::new();
+    }
     let within = Duration::from_millis(broker.config.host_timeout_ms.unsigned_abs());
-    broker.change_topics(within, change).await.flatten().map_err(|refusal| refusal.code)
+    let (owner, work) = (broker.clone(), names.clone());
+    let change = async move {
+        let mut existing = Existing::new(&owner);
+        let mut created = Created::new();
+        for name in work {
+            let topic = create_one(&owner, &mut existing, &name).await;
+            created.insert(name, topic.map_err(|refusal| refusal.code));
+        }
+        created
+    };
+    match broker.change_topics(within, change).await {
+        Ok(created) => created,
+        Err(refusal) => names.into_iter().map(|name| (name, Err(refusal.code))).collect(),
+    }
+}
+
+async fn create_one(
+    broker: &Broker,
+    existing: &mut Existing,
+    name: &str,
+) -> Result<Arc<Topic>, Refusal> {
+    if let Some(topic) = existing.by_name(name) {
+        return Ok(topic.clone());
+    }
+    let partitions = broker.config.num_partitions;
+    existing.check_free(name)?;
+    existing.make_room(partitions)?;
+    broker.create_topic(name, partitions, Configs::new()).await.map(Arc::new)
 }
 
 fn unknown(name: Str, error_code: ErrorCode) -> MetadataResponseTopic {

@@ -9,7 +9,7 @@
 
 use super::{Context, Reply};
 use crate::config::server::Config;
-use crate::config::topic::max_message_bytes;
+use crate::config::topic::integer;
 use crate::log::append::{Appended, Appending};
 use crate::messages::produce::{
     BatchIndexAndErrorMessage, PartitionProduceData, PartitionProduceResponse, Request, Response,
@@ -161,8 +161,13 @@ impl Produce<'_> {
 
 /// What the topic's configs ask of a batch.
 fn rules(topic: &Topic, broker: &Config) -> Rules {
-    let max_message_bytes = max_message_bytes(&topic.configs, broker).max(0) as usize;
-    Rules { max_message_bytes, ..Rules::default() }
+    let of_topic = |name| integer(name, &topic.configs, broker);
+    Rules {
+        max_message_bytes: of_topic("max.message.bytes").unsigned_abs() as usize,
+        timestamp_before_max_ms: of_topic("message.timestamp.before.max.ms"),
+        timestamp_after_max_ms: of_topic("message.timestamp.after.max.ms"),
+        ..Rules::default()
+    }
 }
 
 fn now_ms() -> i64 {

@@ -3,9 +3,12 @@
 use super::Broker;
 use crate::config::topic::Configs;
 use crate::protocol::error_code::ErrorCode;
-use crate::protocol::wire::Uuid;
+use crate::protocol::wire::{Str, Uuid};
 use crate::store::StoreError;
 use crate::store::topics::{Topic, Topics};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -25,6 +28,11 @@ pub(super) struct Refusal {
 impl Refusal {
     pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
+    }
+
+    /// As a field of an answer: a refusal that says nothing has null there.
+    pub(super) fn message(&self) -> Option<Str> {
+        (!self.message.is_empty()).then(|| self.message.as_str().into())
     }
 }
 
@@ -65,24 +73,64 @@ pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
     Err(Refusal::new(ErrorCode::InvalidTopicException, message))
 }
 
-/// A name that is free: not taken, nor by one that Kafka's metrics could not tell from it.
-pub(super) fn check_free(topics: &Topics, name: &str) -> Result<(), Refusal> {
-    if topics.by_name(name).is_some() {
-        let message = format!("Topic '{name}' already exists.");
-        return Err(Refusal::new(ErrorCode::TopicAlreadyExists, message));
+/// What new topics must fit in with, as it is while nobody else changes topics.
+pub(super) struct Existing {
+    topics: Arc<Topics>,
+    /// What there is by the name that Kafka's metrics would have; made when it is asked for.
+    by_metric_name: OnceCell<HashMap<String, Arc<Topic>>>,
+    partitions: i64,
+    max_partitions: i32,
+}
+
+impl Existing {
+    pub(super) fn new(broker: &Broker) -> Self {
+        let topics = broker.topics();
+        let partitions = topics.iter().map(|topic| i64::from(topic.partitions)).sum();
+        let max_partitions = broker.config.max_partitions;
+        Self { topics, by_metric_name: OnceCell::new(), partitions, max_partitions }
     }
-    if !name.contains(['.', '_']) {
-        return Ok(());
+
+    pub(super) fn by_name(&self, name: &str) -> Option<&Arc<Topic>> {
+        self.topics.by_name(name)
     }
-    let metric = |name: &str| name.replace('.', "_");
-    let metric_name = metric(name);
-    match topics.iter().find(|topic| metric(&topic.name) == metric_name) {
-        None => Ok(()),
-        Some(other) => {
-            let message = format!("Topic '{name}' collides with existing topic: {}", other.name);
-            Err(Refusal::new(ErrorCode::InvalidTopicException, message))
+
+    /// Whether a name is not taken, nor one that Kafka's metrics could not tell from it.
+    pub(super) fn check_free(&self, name: &str) -> Result<(), Refusal> {
+        if self.topics.by_name(name).is_some() {
+            let message = format!("Topic '{name}' already exists.");
+            return Err(Refusal::new(ErrorCode::TopicAlreadyExists, message));
+        }
+        if !name.contains(['.', '_']) {
+            return Ok(());
+        }
+        let names = self.by_metric_name.get_or_init(|| {
+            let names = self.topics.iter().map(|topic| (metric_name(&topic.name), topic.clone()));
+            names.collect()
+        });
+        match names.get(&metric_name(name)) {
+            None => Ok(()),
+            Some(other) => {
+                let message =
+                    format!("Topic '{name}' collides with existing topic: {}", other.name);
+                Err(Refusal::new(ErrorCode::InvalidTopicException, message))
+            }
         }
     }
+
+    /// Makes room for the partitions of a new topic.
+    pub(super) fn make_room(&mut self, partitions: i32) -> Result<(), Refusal> {
+        let (now, most) = (self.partitions, self.max_partitions);
+        if now + i64::from(partitions) > i64::from(most) {
+            let message = format!("There are {now} partitions, and kelp.max.partitions is {most}.");
+            return Err(Refusal::new(ErrorCode::PolicyViolation, message));
+        }
+        self.partitions += i64::from(partitions);
+        Ok(())
+    }
+}
+
+fn metric_name(topic: &str) -> String {
+    topic.replace('.', "_")
 }
 
 impl Broker {
@@ -94,7 +142,10 @@ impl Broker {
         within: Duration,
         change: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let timed_out = || Refusal::new(ErrorCode::RequestTimedOut, "The request timed out.");
+        let timed_out = || Refusal::new(ErrorCode::RequestTimedOut, "");
+        if within.is_zero() {
+            return Err(timed_out());
+        }
         let deadline = Instant::now() + within;
         let alone = timeout_at(deadline, self.topic_changes.clone().lock_owned());
         // Waiting for it here, not in the task, keeps it at one task when the store hangs.
@@ -123,31 +174,21 @@ impl Broker {
         tracing::info!(topic = name, id = %topic.id, partitions, "created a topic");
         Ok(topic)
     }
-
-    /// Whether there may be this many partitions more.
-    pub(super) fn check_room(&self, partitions: i32) -> Result<(), Refusal> {
-        let now: i64 = self.topics().iter().map(|topic| i64::from(topic.partitions)).sum();
-        let most = self.config.max_partitions;
-        if now + i64::from(partitions) > i64::from(most) {
-            let message = format!("There are {now} partitions, and kelp.max.partitions is {most}.");
-            return Err(Refusal::new(ErrorCode::PolicyViolation, message));
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn topics(names: &[&str]) -> Topics {
+    fn existing(names: &[&str]) -> Existing {
         let mut topics = Topics::default();
         for name in names {
             let id = Uuid::random();
             let name = (*name).to_string();
             topics.insert(Topic { id, name, partitions: 1, configs: Configs::new() });
         }
-        topics
+        let by_metric_name = OnceCell::new();
+        Existing { topics: topics.into(), by_metric_name, partitions: 2, max_partitions: 5 }
     }
 
     #[test]
@@ -173,11 +214,20 @@ mod tests {
 
     #[test]
     fn a_dot_and_an_underscore_collide() {
-        let topics = topics(&["a.b", "plain"]);
-        assert_eq!(check_free(&topics, "a.b").unwrap_err().code, ErrorCode::TopicAlreadyExists);
-        let refusal = check_free(&topics, "a_b").unwrap_err();
+        let existing = existing(&["a.b", "plain"]);
+        assert_eq!(existing.check_free("a.b").unwrap_err().code, ErrorCode::TopicAlreadyExists);
+        let refusal = existing.check_free("a_b").unwrap_err();
         assert_eq!(refusal.code, ErrorCode::InvalidTopicException);
         assert_eq!(refusal.message, "Topic 'a_b' collides with existing topic: a.b");
-        assert!(check_free(&topics, "a-b").is_ok());
+        assert!(existing.check_free("a-b").is_ok());
+    }
+
+    #[test]
+    fn there_is_room_for_as_many_partitions_as_the_limit_says() {
+        let mut existing = existing(&["a", "b"]);
+        assert_eq!(existing.make_room(4).unwrap_err().code, ErrorCode::PolicyViolation);
+        assert_eq!(existing.make_room(2), Ok(()));
+        assert_eq!(existing.make_room(1), Ok(()));
+        assert_eq!(existing.make_room(1).unwrap_err().code, ErrorCode::PolicyViolation);
     }
 }

@@ -21,9 +21,11 @@ pub struct TopicConfig {
 /// What Kelp does with a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
+    /// Every allowed value is obeyed. A topic that sets none has this one.
+    Obeyed(&'static str),
     /// Every allowed value is obeyed. A topic that sets none has the value of this property of
     /// the broker.
-    Obeyed(&'static str),
+    Inherited(&'static str),
     /// What Kelp does for every topic; no other value can be set.
     Only(&'static str),
     /// It is about something that Kelp does not have; no value can be set.
@@ -46,7 +48,7 @@ pub enum Refused {
 }
 
 use Allowed::{Any, AtLeast, Between, Fraction, Level, ListOf, OneOf, ThrottledReplicas};
-use Support::{Absent, Obeyed, Only};
+use Support::{Absent, Inherited, Obeyed, Only};
 use Type::{Boolean, Double, Int, List, Long, String as Text};
 
 macro_rules! topic_configs {
@@ -100,11 +102,11 @@ topic_configs! {
         "After how long a record must have been looked at by compaction.";
     "max.decompressed.message.bytes", Int, AtLeast(1), Absent,
         "The largest record batch after decompression.";
-    "max.message.bytes", Int, AtLeast(0), Obeyed("message.max.bytes"),
+    "max.message.bytes", Int, AtLeast(0), Inherited("message.max.bytes"),
         "The largest record batch.";
-    "message.timestamp.after.max.ms", Long, AtLeast(0), Absent,
+    "message.timestamp.after.max.ms", Long, AtLeast(0), Obeyed("3600000"),
         "How far a record's time may be in the future.";
-    "message.timestamp.before.max.ms", Long, AtLeast(0), Only(FOR_EVER),
+    "message.timestamp.before.max.ms", Long, AtLeast(0), Obeyed(FOR_EVER),
         "How far a record's time may be in the past.";
     "message.timestamp.type", Text, OneOf(&["CreateTime", "LogAppendTime"]), Only("CreateTime"),
         "Whether records keep their producer's time or get that of the append.";
@@ -150,8 +152,8 @@ impl TopicConfig {
     /// The value of a topic that does not set this config; `None` if no topic has it.
     pub fn default(&self, broker: &Config) -> Option<String> {
         match self.support {
-            Obeyed(property) => broker.value(property),
-            Only(value) => Some(value.to_string()),
+            Inherited(property) => broker.value(property),
+            Obeyed(value) | Only(value) => Some(value.to_string()),
             Absent => None,
         }
     }
@@ -159,7 +161,7 @@ impl TopicConfig {
     /// The property of the broker that gives the default.
     pub fn synonym(&self) -> Option<&'static str> {
         match self.support {
-            Obeyed(property) => Some(property),
+            Inherited(property) => Some(property),
             _ => None,
         }
     }
@@ -217,10 +219,12 @@ pub fn accept<'a>(
     Ok(accepted)
 }
 
-/// The largest batch that a topic takes.
-pub fn max_message_bytes(configs: &Configs, broker: &Config) -> i32 {
-    let set = configs.get("max.message.bytes").and_then(|value| value.parse().ok());
-    set.unwrap_or(broker.message_max_bytes)
+/// The value of a config whose values are integers, as it is in force.
+pub fn integer(name: &str, set: &Configs, broker: &Config) -> i64 {
+    let config = TopicConfig::named(name).unwrap_or_else(|| unreachable!("{name} is a config"));
+    let value = set.get(name).cloned().or_else(|| config.default(broker));
+    let value = value.and_then(|value| value.parse().ok());
+    value.unwrap_or_else(|| unreachable!("{name} was checked and has a default"))
 }
 
 #[cfg(test)]
@@ -262,8 +266,10 @@ mod tests {
     #[test]
     fn a_topic_has_the_brokers_limit_unless_it_sets_its_own() {
         let broker = Config::from_text("message.max.bytes=5000").unwrap();
-        assert_eq!(max_message_bytes(&Configs::new(), &broker), 5000);
+        assert_eq!(integer("max.message.bytes", &Configs::new(), &broker), 5000);
         let own = accept([("max.message.bytes", Some("2000"))]).unwrap();
-        assert_eq!(max_message_bytes(&own, &broker), 2000);
+        assert_eq!(integer("max.message.bytes", &own, &broker), 2000);
+        let hour = integer("message.timestamp.after.max.ms", &own, &broker);
+        assert_eq!(hour, 60 * 60 * 1000);
     }
 }

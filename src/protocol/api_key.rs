@@ -19,16 +19,16 @@ macro_rules! for_each_api {
                 1   => Fetch                                 0..=18,  12..,       fetch;
                 2   => ListOffsets                           0..=11,  6..,        list_offsets;
                 3   => Metadata                              0..=13,  9..,        metadata;
+                10  => FindCoordinator                       0..=6,   3..,        find_coordinator;
                 18  => ApiVersions                           0..=5,   3..,        api_versions;
                 19  => CreateTopics                          0..=7,   5..,        create_topics;
+                20  => DeleteTopics                          0..=6,   4..,        delete_topics;
                 22  => InitProducerId                        0..=5,   2..,        init_producer_id;
+                32  => DescribeConfigs                       0..=4,   4..,        describe_configs;
+                60  => DescribeCluster                       0..=2,   0..,        describe_cluster;
             }
             // Those that are tables only, until their handler comes.
             described {
-                10  => FindCoordinator                       0..=6,   3..,        find_coordinator;
-                20  => DeleteTopics                          0..=6,   4..,        delete_topics;
-                32  => DescribeConfigs                       0..=4,   4..,        describe_configs;
-                60  => DescribeCluster                       0..=2,   0..,        describe_cluster;
                 8   => OffsetCommit                          0..=10,  8..,        offset_commit;
                 9   => OffsetFetch                           0..=10,  6..,        offset_fetch;
                 11  => JoinGroup                             0..=9,   6..,        join_group;
