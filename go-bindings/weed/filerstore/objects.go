@@ -1,0 +1,303 @@
+// Package filerstore keeps Kelp's objects on a SeaweedFS filer.
+//
+// An object is an entry of the filer below Options.Dir, and its key is the entry's path: the
+// slashes of a key are directories. A small object is the entry's own content; a larger one is a
+// list of chunks on volume servers, written before the entry is created. Creating the entry is
+// what makes the object exist: the filer looks and inserts under one lock, so of all who put the
+// same new key exactly one wins.
+//
+//	PutNew ─▶ file ids (assigned in batches) ─▶ PUT chunks (in parallel) ─▶ CreateEntry, o_excl
+//	Get    ─▶ LookupDirectoryEntries (entry, places, tokens) ─▶ GET ranges of chunks
+//	List   ─▶ ListEntries, directory by directory, in the order of keys
+//	Delete ─▶ DeleteEntry, which also deletes the chunks
+package filerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
+	"github.com/seaweedfs/seaweedfs/weed/util"
+	util_http "github.com/seaweedfs/seaweedfs/weed/util/http"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+const (
+	// Content below this is kept in the entry itself. The filer writes such content again to its
+	// metadata log, at create and at delete, so more is cheaper as a chunk.
+	inlineBelow = 4 << 10
+
+	chunkBytes = 8 << 20
+
+	// The filer folds long lists of chunks into a manifest, which Get does not read. It starts
+	// at 1,000 chunks of this size.
+	maxObjectBytes = 512 * chunkBytes
+
+	// How many chunks of one object, or entries of one Delete, are under way at once.
+	parallel = 4
+
+	// The names of the filer's entries: longer ones are refused by common stores.
+	maxNameBytes = 255
+
+	defaultTimeout = 30 * time.Second
+)
+
+// Options say where the objects are.
+type Options struct {
+	Masters    string // HOST:PORT, several separated by commas
+	FilerGroup string
+	Dir        string // the directory of the filer that holds everything, such as /kelp
+	// DialOption carries the TLS of gRPC. The zero value is without.
+	DialOption grpc.DialOption
+	// HTTP sends to the volume servers. nil: SeaweedFS' own client, with TLS as https.client says.
+	HTTP interface {
+		Do(*http.Request) (*http.Response, error)
+	}
+	// ClientAddress names this process to the master. Empty: the master makes a name up.
+	ClientAddress string
+	// Timeout limits each call that has no nearer deadline. Zero is 30 s.
+	Timeout time.Duration
+}
+
+// Objects is a store of immutable objects. Its methods are called from many goroutines.
+type Objects struct {
+	options Options
+	filers  *filers
+	ids     *fileIDs
+
+	// What goes on after a call returned.
+	background sync.WaitGroup
+	ctx        context.Context
+	stop       context.CancelFunc
+}
+
+// Open finds the filers of the group. It waits until one of them answers, or ctx ends.
+func Open(ctx context.Context, options Options) (*Objects, error) {
+	options.Dir = "/" + strings.Trim(options.Dir, "/")
+	if options.Dir == "/" {
+		return nil, errors.New("the directory of the objects cannot be the filer's root")
+	}
+	if options.Timeout == 0 {
+		options.Timeout = defaultTimeout
+	}
+	if options.DialOption == nil {
+		options.DialOption = grpc.WithTransportCredentials(insecure.NewCredentials())
+	}
+	if options.HTTP == nil {
+		options.HTTP = util_http.GetGlobalHttpClient()
+	}
+	o := &Objects{options: options, filers: newFilers(options)}
+	o.ids = newFileIDs(o.filers)
+	o.ctx, o.stop = context.WithCancel(context.Background())
+	if err := o.checkRule(ctx); err != nil {
+		o.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// Close ends what goes on in the background. No call may be under way.
+func (o *Objects) Close() {
+	o.background.Wait()
+	o.stop()
+	o.filers.close()
+}
+
+// PutNew stores parts, one after the other, under key. created is false when the key exists
+// already. After an error the outcome is unknown. It does not look at parts after it returned.
+func (o *Objects) PutNew(ctx context.Context, key string, parts [][]byte) (created bool, err error) {
+	path, err := o.path(key)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.options.Timeout)
+	defer cancel()
+
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	if size > maxObjectBytes {
+		return false, fmt.Errorf("put %s: %d bytes are more than the %d that an object may have", key, size, maxObjectBytes)
+	}
+	if size < inlineBelow {
+		return o.create(ctx, path, size, join(parts, size), nil)
+	}
+	uploads, err := o.upload(ctx, path, parts, size)
+	if err != nil {
+		return false, fmt.Errorf("put %s: %w", key, err)
+	}
+	return o.create(ctx, path, size, nil, uploads)
+}
+
+// create makes the entry of what is its content or was uploaded, unless the path exists.
+func (o *Objects) create(ctx context.Context, path util.FullPath, size int, content []byte, uploads []upload) (bool, error) {
+	now := time.Now()
+	response, err := o.createEntry(ctx, path, &filer_pb.Entry{
+		Content: content,
+		Chunks:  chunksOf(uploads),
+		Attributes: &filer_pb.FuseAttributes{
+			FileSize: uint64(size),
+			Mtime:    now.Unix(),
+			MtimeNs:  int32(now.Nanosecond()),
+			Crtime:   now.Unix(),
+			FileMode: 0o660,
+		},
+	})
+	if err != nil {
+		return false, err
+	}
+	if response == filer_pb.FilerError_ENTRY_ALREADY_EXISTS {
+		return o.lost(ctx, path, uploads)
+	}
+	return true, nil
+}
+
+// createEntry answers OK or ENTRY_ALREADY_EXISTS. An error says nothing about what happened.
+func (o *Objects) createEntry(ctx context.Context, path util.FullPath, entry *filer_pb.Entry) (filer_pb.FilerError, error) {
+	directory, name := path.DirAndName()
+	entry.Name = name
+	request := &filer_pb.CreateEntryRequest{Directory: directory, Entry: entry, OExcl: true}
+	var response *filer_pb.CreateEntryResponse
+	err := o.filers.call(ctx, func(client filer_pb.SeaweedFilerClient) (err error) {
+		response, err = client.CreateEntry(ctx, request)
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("create %s: %w", path, err)
+	case response.ErrorCode == filer_pb.FilerError_ENTRY_ALREADY_EXISTS:
+		return response.ErrorCode, nil
+	case response.ErrorCode != filer_pb.FilerError_OK || response.Error != "":
+		return 0, fmt.Errorf("create %s: %s: %s", path, response.ErrorCode, response.Error)
+	}
+	return filer_pb.FilerError_OK, nil
+}
+
+// lost answers for a key that exists already: it makes sure that List shows it, and deletes the
+// chunks that were uploaded in vain.
+func (o *Objects) lost(ctx context.Context, path util.FullPath, uploads []upload) (created bool, err error) {
+	directories := ancestors(path)
+	found, err := o.lookup(ctx, append([]util.FullPath{path}, directories...)...)
+	if err != nil {
+		return false, err
+	}
+	for i, directory := range directories {
+		if found.entries[i+1] != nil {
+			continue
+		}
+		// The filer inserts an entry before its directories. Had it died in between, the entry
+		// would exist and no list would show it.
+		now := time.Now().Unix()
+		attributes := &filer_pb.FuseAttributes{Mtime: now, Crtime: now, FileMode: uint32(os.ModeDir | 0o770)}
+		if _, err := o.createEntry(ctx, directory, &filer_pb.Entry{IsDirectory: true, Attributes: attributes}); err != nil {
+			return false, err
+		}
+	}
+	switch winner := found.entries[0]; {
+	case winner == nil:
+		// Deleted since. What it was is not known, so its chunks may be these, and they stay.
+		return false, nil
+	case winner.IsDirectory:
+		return false, fmt.Errorf("%s is a directory: no key can be the beginning of another one's path", path)
+	case len(uploads) > 0 && sameChunks(winner.Chunks, chunksOf(uploads)):
+		return true, nil
+	}
+	o.discard(uploads)
+	return false, nil
+}
+
+// Delete removes objects. A key that does not exist is no error.
+func (o *Objects) Delete(ctx context.Context, keys []string) error {
+	ctx, cancel := context.WithTimeout(ctx, o.options.Timeout)
+	defer cancel()
+	return inParallel(len(keys), func(i int) error {
+		path, err := o.path(keys[i])
+		if err != nil {
+			return err
+		}
+		directory, name := path.DirAndName()
+		var response *filer_pb.DeleteEntryResponse
+		err = o.filers.call(ctx, func(client filer_pb.SeaweedFilerClient) (err error) {
+			response, err = client.DeleteEntry(ctx, &filer_pb.DeleteEntryRequest{Directory: directory, Name: name, IsDeleteData: true})
+			return err
+		})
+		if err == nil && response.Error != "" {
+			err = errors.New(response.Error)
+		}
+		if err != nil {
+			return fmt.Errorf("delete %s: %w", path, err)
+		}
+		return nil
+	})
+}
+
+// path is where the object of a key is on the filer. A key that the filer would store under
+// another name is refused.
+func (o *Objects) path(key string) (util.FullPath, error) {
+	if !utf8.ValidString(key) || strings.ContainsRune(key, 0) {
+		return "", fmt.Errorf("key %q is not text", key)
+	}
+	for name := range strings.SplitSeq(key, "/") {
+		if name == "" || name == "." || name == ".." || len(name) > maxNameBytes {
+			return "", fmt.Errorf("key %q has a part that cannot be the name of a file", key)
+		}
+	}
+	return util.FullPath(o.options.Dir + "/" + key), nil
+}
+
+// collection separates the journal, whose objects are all deleted soon, from what stays: so whole
+// volumes of it are vacuumed.
+func (o *Objects) collection(path util.FullPath) string {
+	if strings.HasPrefix(string(path), o.options.Dir+"/journal/") {
+		return "kelp-journal"
+	}
+	return "kelp"
+}
+
+// ancestors are the directories above path but the root, nearest first.
+func ancestors(path util.FullPath) (directories []util.FullPath) {
+	for {
+		directory, _ := path.DirAndName()
+		if directory == "/" {
+			return directories
+		}
+		path = util.FullPath(directory)
+		directories = append(directories, path)
+	}
+}
+
+// inParallel calls work(0) to work(n-1), a few at a time, and waits for all of them.
+func inParallel(n int, work func(i int) error) error {
+	if n == 1 {
+		return work(0)
+	}
+	var group sync.WaitGroup
+	failed := make([]error, n)
+	places := make(chan struct{}, parallel)
+	for i := range n {
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			failed[i] = work(i)
+		})
+	}
+	group.Wait()
+	return errors.Join(failed...)
+}
+
+func join(parts [][]byte, size int) []byte {
+	whole := make([]byte, 0, size)
+	for _, part := range parts {
+		whole = append(whole, part...)
+	}
+	return whole
+}
