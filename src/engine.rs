@@ -118,6 +118,13 @@ impl Engine {
         self.ended.send_replace(true);
     }
 
+    /// Runs a task as long as the engine is there.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(task);
+        }
+    }
+
     fn handle(&self) -> Result<&Handle, EngineError> {
         match &self.runtime {
             Some(runtime) if !*self.ended.borrow() => Ok(runtime.handle()),
