@@ -9,6 +9,7 @@
 //!
 //! The rooms, from top to bottom; each may use only those below it (`tests/tidy.rs` keeps this):
 //!
+//! - [`ffi`] is the C ABI: life cycle, operations, and the host's tables as stores.
 //! - [`engine`] builds the runtime and the parts, and owns their end. Begin here.
 //! - [`net`] turns bytes into frames and back: connections, limits, memory.
 //! - [`dispatch`] is the one place that sees every request: header, version, handler, answer.
@@ -24,6 +25,7 @@ pub mod api;
 pub mod config;
 pub mod dispatch;
 pub mod engine;
+pub mod ffi;
 pub mod log;
 pub mod messages;
 pub mod net;

@@ -100,6 +100,12 @@ pub trait Storage: Send + Sync + 'static {
     /// The topics as this process knows them now. Cheap: asked in every request.
     fn topics(&self) -> Arc<Topics>;
 
+    /// Whether the store keeps what coordinators need. Without it there are no producer ids, and
+    /// the APIs that need coordinators are not advertised.
+    fn has_coordinators(&self) -> bool {
+        true
+    }
+
     /// Done when the topic is stored; [`Storage::topics`] shows it then.
     async fn create_topic(&self, topic: Topic) -> Result<()>;
 

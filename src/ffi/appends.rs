@@ -1,0 +1,235 @@
+//! The appends of one partition on their way to the host: one under way, the rest in line.
+//!
+//! ```text
+//!   submit ──▶ queued ──▶ under way ──▶ appended: answered; all that is queued goes next
+//!                │             └──────▶ refused:  answered, and with it all that is queued
+//!                └── too many bytes in line: refused at once
+//! ```
+//!
+//! One host append carries all that queued up meanwhile: a group commit.
+
+use super::data::Slices;
+use super::host::Host;
+use super::operation::{Callback, KelpOp};
+use super::producer_state::ProducerState;
+use super::status::{Failure, KELP_CONFLICT, KELP_OK};
+use super::storage::{KelpAppend, KelpPartition};
+use crate::record::batch::{Batch, PREFIX_BYTES};
+use crate::store::topics::Topic;
+use crate::store::{BoxFuture, Result, StoreError};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{oneshot, watch};
+
+/// Bytes of one partition that wait for the host or are under way. A host that is slower than its
+/// clients makes them wait, and gets no more.
+const BYTES_MAX: usize = 256 << 20;
+
+pub(super) struct Appends {
+    host: Arc<Host>,
+    append: Callback<KelpAppend>,
+    pub(super) topic: Arc<Topic>,
+    pub(super) index: i32,
+    inner: Mutex<Inner>,
+    /// Whether an append is under way. Changed under the lock only.
+    busy: watch::Sender<bool>,
+    /// Called when the producer state is worth a snapshot.
+    snapshot: Box<dyn Fn(&ProducerState) + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Inner {
+    queued: VecDeque<Waiting>,
+    bytes: usize,
+    producers: Option<ProducerState>,
+}
+
+/// One call of [`Appends::submit`].
+struct Waiting {
+    base_offset: i64,
+    next_offset: i64,
+    bytes: usize,
+    batches: Vec<Batch>,
+    answer: oneshot::Sender<Result<i64>>,
+}
+
+impl Appends {
+    pub(super) fn new(
+        host: Arc<Host>,
+        append: Callback<KelpAppend>,
+        topic: Arc<Topic>,
+        index: i32,
+        snapshot: impl Fn(&ProducerState) + Send + Sync + 'static,
+    ) -> Self {
+        let (inner, busy) = (Mutex::default(), watch::Sender::new(false));
+        Self { host, append, topic, index, inner, busy, snapshot: Box::new(snapshot) }
+    }
+
+    /// The partition, as the host is told of it. Points into `self`.
+    pub(super) fn partition(&self) -> KelpPartition {
+        KelpPartition::of(&self.topic, self.index)
+    }
+
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        base_offset: i64,
+        batches: Vec<Batch>,
+    ) -> BoxFuture<'static, Result<i64>> {
+        let Some(last) = batches.last() else {
+            return Box::pin(std::future::ready(Ok(base_offset)));
+        };
+        let next_offset = last.header.last_offset() + 1;
+        let bytes = batches.iter().map(Batch::len).sum();
+        let (answer, answered) = oneshot::channel();
+        let run = {
+            let mut inner = self.lock();
+            if inner.bytes + bytes > BYTES_MAX {
+                let refused = Err(StoreError::from(Failure::Full));
+                return Box::pin(std::future::ready(refused));
+            }
+            inner.bytes += bytes;
+            let waiting = Waiting { base_offset, next_offset, bytes, batches, answer };
+            inner.queued.push_back(waiting);
+            if *self.busy.borrow() { None } else { self.next_run(&mut inner) }
+        };
+        if let Some(run) = run {
+            self.send(run);
+        }
+        Box::pin(async { answered.await.unwrap_or_else(|_| Err(Failure::Stopped.into())) })
+    }
+
+    /// Done when nothing is under way or in line.
+    pub(super) async fn idle(&self) {
+        // The sender lives in `self`, so the channel is open.
+        let _ = self.busy.subscribe().wait_for(|busy| !busy).await;
+    }
+
+    /// The state of the producers at the end of what was appended, if it is known.
+    pub(super) fn producers(&self) -> Option<ProducerState> {
+        self.lock().producers.clone()
+    }
+
+    /// Keeps what was read of the producers, unless appends have gone further meanwhile.
+    pub(super) fn set_producers(&self, read: ProducerState) {
+        let mut inner = self.lock();
+        if inner.producers.as_ref().is_none_or(|known| known.next_offset < read.next_offset) {
+            inner.producers = Some(read);
+        }
+    }
+
+    /// Submits a run of appends, without the lock: an operation may be answered at once.
+    fn send(self: &Arc<Self>, run: Vec<Waiting>) {
+        let slices = slices(&run);
+        let body = KelpAppend {
+            op: KelpOp::NEW,
+            partition: self.partition(),
+            expected_base_offset: run[0].base_offset,
+            next_offset: run[run.len() - 1].next_offset,
+            slices: slices.as_ptr(),
+            slice_count: slices.len(),
+            total_bytes: slices.total_bytes(),
+            log_end_offset: -1,
+        };
+        // Holds the run and the topic as long as the operation lives.
+        let appends = self.clone();
+        self.host.submit(
+            self.append,
+            body,
+            slices,
+            |outcome| {
+                let KelpAppend { expected_base_offset, log_end_offset, .. } = *outcome.body;
+                match outcome.status {
+                    KELP_OK => Ok(None),
+                    // The engine would try again at the same place, for ever.
+                    KELP_CONFLICT if log_end_offset == expected_base_offset => {
+                        Err(Failure::Malformed("a conflict where there is none"))
+                    }
+                    KELP_CONFLICT if log_end_offset < 0 => {
+                        Err(Failure::Malformed("a negative log end"))
+                    }
+                    KELP_CONFLICT => Ok(Some(StoreError::Conflict { log_end_offset })),
+                    _ => Err(outcome.failure()),
+                }
+            },
+            move |answer| {
+                appends.answered(
+                    run,
+                    match answer {
+                        Ok(None) => Ok(()),
+                        Ok(Some(conflict)) => Err(conflict),
+                        Err(failure) => Err(failure.into()),
+                    },
+                );
+            },
+        );
+    }
+
+    fn answered(self: &Arc<Self>, mut run: Vec<Waiting>, outcome: Result<()>) {
+        let mut due = None;
+        let next = {
+            let mut inner = self.lock();
+            inner.bytes -= run.iter().map(|waiting| waiting.bytes).sum::<usize>();
+            if outcome.is_ok() {
+                due = inner.note(&run);
+                self.next_run(&mut inner)
+            } else {
+                // Those in line were stamped to follow what is not there. Taken under the lock:
+                // what is called after this refusal is seen stands for itself.
+                run.extend(inner.queued.drain(..));
+                inner.bytes = 0;
+                self.busy.send_replace(false);
+                None
+            }
+        };
+        for Waiting { base_offset, answer, .. } in run {
+            // Who waited may be gone: the append is done all the same.
+            let _ = answer.send(outcome.clone().map(|()| base_offset));
+        }
+        if let Some(state) = due {
+            (self.snapshot)(&state);
+        }
+        if let Some(next) = next {
+            self.send(next);
+        }
+    }
+
+    /// Takes from the line what follows on each other.
+    fn next_run(&self, inner: &mut Inner) -> Option<Vec<Waiting>> {
+        let mut run: Vec<_> = inner.queued.pop_front().into_iter().collect();
+        while let (Some(last), Some(next)) = (run.last(), inner.queued.front())
+            && last.next_offset == next.base_offset
+        {
+            run.extend(inner.queued.pop_front());
+        }
+        self.busy.send_replace(!run.is_empty());
+        (!run.is_empty()).then_some(run)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Takes appended batches into the producer state; gives it when it is worth a snapshot.
+    fn note(&mut self, run: &[Waiting]) -> Option<ProducerState> {
+        let state = self.producers.as_mut()?;
+        if state.next_offset != run[0].base_offset {
+            // Something else was appended before: the next opening reads it.
+            return None;
+        }
+        run.iter().flat_map(|w| &w.batches).for_each(|batch| state.apply(&batch.header));
+        state.take_snapshot_due()
+    }
+}
+
+/// All batches of a run: for each a stamped prefix, and the rest as the producer sent it.
+fn slices(run: &[Waiting]) -> Slices {
+    let batches = || run.iter().flat_map(|waiting| &waiting.batches);
+    let mut prefixes = BytesMut::with_capacity(batches().count() * PREFIX_BYTES);
+    batches().for_each(|batch| prefixes.extend_from_slice(&batch.prefix()));
+    let mut prefixes = prefixes.freeze();
+    let both = |batch: &Batch| -> [Bytes; 2] { [prefixes.split_to(PREFIX_BYTES), batch.rest()] };
+    Slices::new(batches().flat_map(both).collect())
+}

@@ -1,0 +1,497 @@
+//! [`Storage`] over the host's `kelp_storage`.
+//!
+//! Topics are asked for once and kept; partitions are opened when they are first used. What this
+//! process knows changes when the host completes an operation, whether or not somebody still
+//! waits for it: a topic that was created late is there.
+
+use super::appends::Appends;
+use super::data::{KelpBytes, KelpStr};
+use super::host::Host;
+use super::operation::{Callback, KelpOp};
+use super::producer_state::ProducerState;
+use super::snapshots::Snapshots;
+use super::status::Failure;
+use super::storage::*;
+use crate::protocol::wire::Uuid;
+use crate::record::batch::{Batch, Header, LENGTH_OFFSET};
+use crate::store::topics::{Topic, Topics};
+use crate::store::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreError};
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::sync::{oneshot, watch};
+
+pub(super) struct HostStorage {
+    host: Arc<Host>,
+    table: Table,
+    known: Arc<Known>,
+    partitions: Arc<Mutex<HashMap<PartitionId, Arc<Appends>>>>,
+    snapshots: Option<Arc<Snapshots>>,
+}
+
+/// The host's functions, those that are needed and those that may be missing.
+struct Table {
+    load_topics: Callback<KelpLoadTopics>,
+    create_topic: Callback<KelpCreateTopic>,
+    delete_topic: Callback<KelpDeleteTopic>,
+    open_partition: Callback<KelpOpenPartition>,
+    append: Callback<KelpAppend>,
+    read: Callback<KelpRead>,
+    set_log_start: Callback<KelpSetLogStart>,
+    seek_time: Option<Callback<KelpSeekTime>>,
+    allocate_producer_ids: Option<Callback<KelpAllocateProducerIds>>,
+}
+
+/// What the host has told of its topics.
+struct Known {
+    state: watch::Sender<State>,
+    cluster_id: OnceLock<String>,
+    topics: Mutex<Arc<Topics>>,
+}
+
+/// How much of a log is read at once to see its producers.
+const SCAN_BYTES: usize = 1 << 20;
+
+impl HostStorage {
+    /// Asks the host for its topics. Gives the name of a function that is missing.
+    pub(super) fn new(host: &Arc<Host>, table: KelpStorage) -> Result<Arc<Self>, &'static str> {
+        let coordinator = (table.allocate_producer_ids, table.append_records, table.load_records);
+        let snapshots = match coordinator {
+            (None, None, None) => None,
+            (Some(_), Some(append), Some(load)) => {
+                Some(Arc::new(Snapshots::new(host.clone(), append, load)))
+            }
+            _ => return Err("allocate_producer_ids, append_records or load_records"),
+        };
+        let storage = Arc::new(Self {
+            host: host.clone(),
+            table: Table {
+                load_topics: table.load_topics.ok_or("load_topics")?,
+                create_topic: table.create_topic.ok_or("create_topic")?,
+                delete_topic: table.delete_topic.ok_or("delete_topic")?,
+                open_partition: table.open_partition.ok_or("open_partition")?,
+                append: table.append.ok_or("append")?,
+                read: table.read.ok_or("read")?,
+                set_log_start: table.set_log_start.ok_or("set_log_start")?,
+                seek_time: table.seek_time,
+                allocate_producer_ids: table.allocate_producer_ids,
+            },
+            known: Arc::new(Known {
+                state: watch::Sender::new(State::Opening),
+                cluster_id: OnceLock::new(),
+                topics: Mutex::default(),
+            }),
+            partitions: Arc::default(),
+            snapshots,
+        });
+        storage.load_topics();
+        Ok(storage)
+    }
+
+    fn load_topics(&self) {
+        let body = KelpLoadTopics {
+            op: KelpOp::NEW,
+            cluster_id: KelpStr::EMPTY,
+            topics: ptr::null(),
+            topic_count: 0,
+        };
+        let known = self.known.clone();
+        self.host.submit(
+            self.table.load_topics,
+            body,
+            (),
+            |outcome| {
+                outcome.ok()?;
+                let cluster_id = outcome.text(outcome.body.cluster_id)?;
+                let raw = outcome.array(outcome.body.topics, outcome.body.topic_count)?;
+                let mut topics = Topics::default();
+                for topic in raw {
+                    let settings = outcome.array(topic.settings, topic.setting_count)?;
+                    let pair =
+                        |s: &KelpSetting| Ok((outcome.text(s.name)?, outcome.text(s.value)?));
+                    let configs = settings.iter().map(pair).collect::<Result<_, _>>()?;
+                    insert(
+                        &mut topics,
+                        Topic {
+                            id: Uuid(topic.id),
+                            name: outcome.text(topic.name)?,
+                            partitions: topic.partition_count,
+                            configs,
+                        },
+                    )?;
+                }
+                Ok((cluster_id, topics))
+            },
+            move |answer| known.loaded(answer),
+        );
+    }
+
+    /// A partition that exists, with the appends that are on their way to it.
+    fn partition(&self, id: PartitionId) -> Result<Arc<Appends>> {
+        // Held until the partition is in: a topic that is deleted takes its partitions with it.
+        let topics = self.known.topics();
+        let topic = topics.by_id(id.topic).ok_or(StoreError::UnknownPartition)?;
+        if !(0..topic.partitions).contains(&id.partition) {
+            return Err(StoreError::UnknownPartition);
+        }
+        let mut partitions = lock(&self.partitions);
+        let partition = partitions.entry(id).or_insert_with(|| {
+            let snapshots = self.snapshots.clone();
+            let snapshot = move |state: &ProducerState| {
+                if let Some(snapshots) = &snapshots {
+                    snapshots.put(id, state);
+                }
+            };
+            let (host, topic) = (self.host.clone(), topic.clone());
+            Arc::new(Appends::new(host, self.table.append, topic, id.partition, snapshot))
+        });
+        Ok(partition.clone())
+    }
+
+    /// Where the host's log begins and ends, and the leader epoch.
+    async fn bounds(&self, partition: &Arc<Appends>) -> Result<(Range<i64>, i32)> {
+        let asked = {
+            let body = KelpOpenPartition {
+                op: KelpOp::NEW,
+                partition: partition.partition(),
+                log_start_offset: -1,
+                log_end_offset: -1,
+                leader_epoch: -1,
+                reserved: 0,
+            };
+            self.host.ask(self.table.open_partition, body, partition.clone(), |outcome| {
+                outcome.ok()?;
+                let KelpOpenPartition { log_start_offset, log_end_offset, leader_epoch, .. } =
+                    *outcome.body;
+                if log_start_offset < 0 || log_end_offset < log_start_offset || leader_epoch < 0 {
+                    return Err(Failure::Malformed("impossible offsets or leader epoch"));
+                }
+                Ok((log_start_offset..log_end_offset, leader_epoch))
+            })
+        };
+        Ok(asked.await?)
+    }
+
+    /// Reads what is not known yet of the producers up to the log's end.
+    async fn producers(
+        &self,
+        id: PartitionId,
+        partition: &Appends,
+        log: Range<i64>,
+    ) -> Result<ProducerState> {
+        let known = match (partition.producers(), &self.snapshots) {
+            (None, Some(snapshots)) => snapshots.get(id).await?,
+            (known, _) => known,
+        };
+        let mut state = known
+            .filter(|state| state.next_offset <= log.end)
+            .unwrap_or_else(|| ProducerState::at(log.start));
+        state.next_offset = state.next_offset.max(log.start);
+        while state.next_offset < log.end {
+            let before = state.next_offset;
+            for mut slice in self.read(id, before, SCAN_BYTES, true).await? {
+                while let Some(batch) = Batch::split_off(&mut slice)
+                    && state.next_offset < log.end
+                {
+                    state.apply(&batch.header);
+                }
+            }
+            if state.next_offset <= before {
+                return Err(Failure::Malformed("a read gave nothing below the log's end").into());
+            }
+        }
+        Ok(state)
+    }
+}
+
+impl KelpPartition {
+    /// Points into `topic`.
+    pub(super) fn of(topic: &Topic, index: i32) -> Self {
+        Self { topic: KelpStr::of(&topic.name), topic_id: topic.id.0, index, reserved: 0 }
+    }
+}
+
+impl Known {
+    fn loaded(&self, answer: Result<(String, Topics), Failure>) {
+        match answer {
+            Ok((cluster_id, topics)) => {
+                *lock(&self.topics) = Arc::new(topics);
+                // Asked for once, so it is not set yet.
+                let _ = self.cluster_id.set(cluster_id);
+                self.state.send_replace(State::Serving);
+            }
+            Err(failure) => drop(self.state.send_replace(State::Failed(failure.to_string()))),
+        }
+    }
+
+    fn topics(&self) -> MutexGuard<'_, Arc<Topics>> {
+        lock(&self.topics)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds a topic that a host told of.
+fn insert(topics: &mut Topics, topic: Topic) -> Result<(), Failure> {
+    if topic.name.is_empty() || topic.partitions < 1 || topic.id == Uuid::ZERO {
+        return Err(Failure::Malformed("a topic without a name, an id or partitions"));
+    }
+    if topics.by_name(&topic.name).is_some() || topics.by_id(topic.id).is_some() {
+        return Err(Failure::Malformed("two topics with one name or id"));
+    }
+    topics.insert(topic);
+    Ok(())
+}
+
+#[async_trait::async_trait]
+impl Storage for HostStorage {
+    fn state(&self) -> watch::Receiver<State> {
+        self.known.state.subscribe()
+    }
+
+    fn cluster_id(&self) -> String {
+        self.known.cluster_id.get().cloned().unwrap_or_default()
+    }
+
+    fn topics(&self) -> Arc<Topics> {
+        self.known.topics().clone()
+    }
+
+    fn has_coordinators(&self) -> bool {
+        self.snapshots.is_some()
+    }
+
+    async fn create_topic(&self, topic: Topic) -> Result<()> {
+        let (done, answer) = oneshot::channel();
+        {
+            let settings = Settings::new(&topic.configs);
+            let body = KelpCreateTopic {
+                op: KelpOp::NEW,
+                topic: KelpTopic {
+                    id: topic.id.0,
+                    name: KelpStr::of(&topic.name),
+                    settings: settings.0.as_ptr(),
+                    setting_count: settings.0.len(),
+                    partition_count: topic.partitions,
+                    reserved: 0,
+                },
+            };
+            let known = self.known.clone();
+            self.host.submit(
+                self.table.create_topic,
+                body,
+                settings,
+                |outcome| outcome.ok(),
+                // Holds the topic, into which the operation points.
+                move |created| {
+                    if created.is_ok() {
+                        Arc::make_mut(&mut *known.topics()).insert(topic);
+                    }
+                    let _ = done.send(created);
+                },
+            );
+        }
+        Ok(self.host.wait(answer).await?)
+    }
+
+    async fn delete_topic(&self, id: Uuid) -> Result<()> {
+        let topic = self.topics().by_id(id).cloned().ok_or(StoreError::UnknownPartition)?;
+        let (done, answer) = oneshot::channel();
+        {
+            let body = KelpDeleteTopic {
+                op: KelpOp::NEW,
+                topic: KelpStr::of(&topic.name),
+                topic_id: topic.id.0,
+            };
+            let (known, partitions) = (self.known.clone(), self.partitions.clone());
+            let snapshots = self.snapshots.clone();
+            self.host.submit(
+                self.table.delete_topic,
+                body,
+                topic.clone(),
+                |outcome| outcome.ok(),
+                move |deleted| {
+                    if deleted.is_ok() {
+                        let mut topics = known.topics();
+                        Arc::make_mut(&mut *topics).remove(id);
+                        lock(&partitions).retain(|partition, _| partition.topic != id);
+                        drop(topics);
+                        if let Some(snapshots) = snapshots {
+                            snapshots.delete(&topic);
+                        }
+                    }
+                    let _ = done.send(deleted);
+                },
+            );
+        }
+        Ok(self.host.wait(answer).await?)
+    }
+
+    async fn allocate_producer_ids(&self, count: u32) -> Result<Range<i64>> {
+        let allocate = self.table.allocate_producer_ids.ok_or(Failure::NotOffered)?;
+        let body = KelpAllocateProducerIds { op: KelpOp::NEW, count, reserved: 0, first: -1 };
+        let asked = self.host.ask(allocate, body, (), move |outcome| {
+            outcome.ok()?;
+            let first = outcome.body.first;
+            let end = first.checked_add(i64::from(count)).filter(|_| first >= 0);
+            end.map(|end| first..end).ok_or(Failure::Malformed("producer ids out of range"))
+        });
+        Ok(asked.await?)
+    }
+
+    async fn open(&self, id: PartitionId) -> Result<Opened> {
+        let partition = self.partition(id)?;
+        let (log, leader_epoch) = self.bounds(&partition).await?;
+        let state = self.producers(id, &partition, log.clone()).await?;
+        partition.set_producers(state.clone());
+        Ok(Opened {
+            log_start_offset: log.start,
+            log_end_offset: log.end,
+            leader_epoch,
+            producers: state.producers,
+        })
+    }
+
+    fn append(
+        &self,
+        partition: PartitionId,
+        expected_base_offset: i64,
+        batches: Vec<Batch>,
+    ) -> BoxFuture<'static, Result<i64>> {
+        match self.partition(partition) {
+            Ok(partition) => partition.submit(expected_base_offset, batches),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    async fn read(
+        &self,
+        id: PartitionId,
+        offset: i64,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<Vec<Bytes>> {
+        let partition = self.partition(id)?;
+        let asked = {
+            let body = KelpRead {
+                op: KelpOp::NEW,
+                partition: partition.partition(),
+                offset,
+                max_bytes,
+                at_least_one: u32::from(at_least_one),
+                reserved: 0,
+                slices: ptr::null::<KelpBytes>(),
+                slice_count: 0,
+            };
+            self.host.ask(self.table.read, body, partition, |outcome| {
+                outcome.ok()?;
+                let slices = outcome.array(outcome.body.slices, outcome.body.slice_count)?;
+                slices.iter().map(|slice| outcome.bytes(*slice)).collect::<Result<Vec<_>, _>>()
+            })
+        };
+        Ok(whole_batches(asked.await?, offset, max_bytes, at_least_one)?)
+    }
+
+    async fn seek_time(&self, id: PartitionId, timestamp: i64) -> Result<i64> {
+        let partition = self.partition(id)?;
+        let Some(seek_time) = self.table.seek_time else {
+            return Ok(self.bounds(&partition).await?.0.start);
+        };
+        let asked = {
+            let body = KelpSeekTime {
+                op: KelpOp::NEW,
+                partition: partition.partition(),
+                timestamp,
+                offset: -1,
+            };
+            self.host.ask(seek_time, body, partition, |outcome| {
+                outcome.ok()?;
+                let offset = outcome.body.offset;
+                (offset >= 0).then_some(offset).ok_or(Failure::Malformed("a negative offset"))
+            })
+        };
+        Ok(asked.await?)
+    }
+
+    async fn set_log_start(&self, id: PartitionId, offset: i64) -> Result<i64> {
+        let partition = self.partition(id)?;
+        let asked = {
+            let body = KelpSetLogStart {
+                op: KelpOp::NEW,
+                partition: partition.partition(),
+                offset,
+                log_start_offset: -1,
+            };
+            self.host.ask(self.table.set_log_start, body, partition, move |outcome| {
+                outcome.ok()?;
+                let start = outcome.body.log_start_offset;
+                (start >= offset).then_some(start).ok_or(Failure::Malformed("a log start below"))
+            })
+        };
+        Ok(asked.await?)
+    }
+
+    async fn close(&self) {
+        let partitions: Vec<_> =
+            lock(&self.partitions).iter().map(|(id, p)| (*id, p.clone())).collect();
+        for (_, partition) in &partitions {
+            partition.idle().await;
+        }
+        if let Some(snapshots) = &self.snapshots {
+            let states = partitions.iter().filter_map(|(id, p)| Some((*id, p.producers()?)));
+            let newer = states.filter(|(_, state)| state.is_newer_than_snapshot()).collect();
+            snapshots.put_all(newer).await;
+        }
+    }
+}
+
+/// A topic's settings for the host, with the memory they point to.
+struct Settings(Vec<KelpSetting>, #[expect(dead_code)] BTreeMap<String, String>);
+
+// SAFETY: the pointers lead into strings that are kept beside them and that nobody changes.
+unsafe impl Send for Settings {}
+
+impl Settings {
+    fn new(configs: &BTreeMap<String, String>) -> Self {
+        let owned = configs.clone();
+        let setting = |(name, value): (&String, &String)| KelpSetting {
+            name: KelpStr::of(name),
+            value: KelpStr::of(value),
+        };
+        Self(owned.iter().map(setting).collect(), owned)
+    }
+}
+
+/// Checks what the host read, and cuts it to whole batches of at most `max_bytes`.
+fn whole_batches(
+    slices: Vec<Bytes>,
+    offset: i64,
+    max_bytes: usize,
+    at_least_one: bool,
+) -> Result<Vec<Bytes>, Failure> {
+    let (mut kept, mut total, mut next_offset) = (Vec::new(), 0, offset);
+    for slice in slices {
+        let mut end = 0;
+        while end < slice.len() {
+            let header = Header::read(&slice[end..]);
+            let header = header.ok_or(Failure::Malformed("a batch is cut"))?;
+            let len = usize::try_from(header.batch_length).ok().map(|len| len + LENGTH_OFFSET);
+            let len = len.filter(|len| *len <= slice.len() - end);
+            let len = len.ok_or(Failure::Malformed("a batch is cut"))?;
+            if header.last_offset() < next_offset {
+                return Err(Failure::Malformed("a batch is not in its place"));
+            }
+            if total + len > max_bytes && !(total == 0 && at_least_one) {
+                kept.push(slice.slice(..end));
+                return Ok(kept);
+            }
+            (end, total, next_offset) = (end + len, total + len, header.last_offset() + 1);
+        }
+        kept.push(slice);
+    }
+    Ok(kept)
+}

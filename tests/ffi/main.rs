@@ -1,0 +1,5 @@
+//! The C ABI as a host sees it.
+
+#![allow(unsafe_code)]
+
+mod header;
