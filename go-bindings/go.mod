@@ -1,0 +1,3 @@
+module kelp/go-bindings
+
+go 1.26
