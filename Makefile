@@ -1,0 +1,35 @@
+# Kelp's commands. Each does its own set-up; see README.md.
+#
+#   make run          a broker on SeaweedFS            PORT=9092 DATA=./data
+#   make test         all tests                        PARTS="rust go cases clients crash"
+#   make bench        Kelp, Kelp in weed, Apache Kafka in one run
+#   make conformance  the long suites
+#   make install      header, libraries, kelp.pc       PREFIX=/usr/local
+#   make header       writes include/kelp.h anew
+
+PORT ?= 9092
+DATA ?= ./data
+PREFIX ?= /usr/local
+
+.PHONY: run test bench conformance install header lint
+
+run:
+	@PORT=$(PORT) DATA=$(DATA) scripts/run.sh
+
+test:
+	@scripts/test.sh $(PARTS)
+
+bench:
+	@scripts/need.sh rust go java && benches/peers/run.sh
+
+conformance:
+	@scripts/need.sh rust go python java node && scripts/conformance.sh
+
+install:
+	@scripts/install.sh $(PREFIX)
+
+header:
+	@scripts/header.sh
+
+lint:
+	@scripts/test.sh lint
