@@ -87,8 +87,12 @@ struct Call {
 
 impl Call {
     fn decode<R: Request>(self, mut body: Reader) -> Result<R, Refused> {
-        let request = R::read(&mut body).and_then(|request| body.finish().map(|()| request));
-        request.map_err(|error| Refused::Body { api: self.api, version: self.version, error })
+        // What a client sends behind the body is ignored, as Kafka does.
+        R::read(&mut body).map_err(|error| Refused::Body {
+            api: self.api,
+            version: self.version,
+            error,
+        })
     }
 
     fn encode<T: Wire + Send + 'static>(self, reply: Reply<T>) -> Reply<Answer> {

@@ -20,8 +20,6 @@ pub enum WireError {
     BadLength,
     #[error("more array elements in one message than the limit")]
     TooManyElements,
-    #[error("bytes are left over after the message")]
-    TrailingBytes,
 }
 
 /// A string that shares the memory of the frame it was read from.
@@ -82,11 +80,6 @@ const CHAIN_MIN: usize = 1024;
 impl Reader {
     pub fn new(buf: Bytes, version: i16, flexible: bool) -> Self {
         Self { buf, version, flexible, elements_left: MAX_ELEMENTS }
-    }
-
-    /// Ends the reading of a body: all of it must have been read.
-    pub fn finish(self) -> Result<()> {
-        if self.buf.is_empty() { Ok(()) } else { Err(WireError::TrailingBytes) }
     }
 
     #[inline]
