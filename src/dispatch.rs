@@ -36,7 +36,7 @@ pub async fn dispatch(
     let api = ApiKey::from_code(header.api_key).ok_or(Refused::UnknownApi(header.api_key))?;
     let call = Call { api, version: header.api_version, correlation_id: header.correlation_id };
     tracing::trace!(peer = %connection.peer, ?call, client = header.client_id.as_deref());
-    if !ApiKey::SERVED.contains(&api) {
+    if !broker.offers(api) {
         return Err(Refused::UnknownApi(header.api_key));
     }
     if !api.versions().contains(&call.version) {

@@ -25,7 +25,8 @@ pub async fn handle(cx: &Context, request: Request) -> Response {
     if let Err(error_code) = check_broker(cx, request.cluster_id.as_deref(), request.node_id) {
         return Response { error_code, ..Response::default() };
     }
-    let api_keys = ApiKey::SERVED.iter().map(|api| offer(*api)).collect();
+    let offered = ApiKey::SERVED.iter().filter(|api| cx.broker.offers(**api));
+    let api_keys = offered.map(|api| offer(*api)).collect();
     Response { api_keys, ..Response::default() }
 }
 

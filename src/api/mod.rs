@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::config::listeners::Address;
 use crate::log::Log;
 use crate::log::producer_ids::ProducerIds;
+use crate::protocol::api_key::ApiKey;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
 use crate::store::topics::Topics;
@@ -74,6 +75,13 @@ impl Broker {
 
     pub fn topics(&self) -> Arc<Topics> {
         self.storage.topics()
+    }
+
+    /// The APIs that clients are offered: a host that keeps nothing for coordinators has no
+    /// producer ids to give.
+    pub fn offers(&self, api: ApiKey) -> bool {
+        let needs_coordinators = api == ApiKey::InitProducerId;
+        ApiKey::SERVED.contains(&api) && (!needs_coordinators || self.storage.has_coordinators())
     }
 
     /// Who took the data over from this process.
