@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   submit ──▶ queued ──▶ under way ──▶ appended: answered; all that is queued goes next
-//!                │             └──────▶ refused:  answered, and with it all that is queued
-//!                └── too many bytes in line: refused at once
+//!                              └──────▶ refused:  answered, and with it all that is queued
 //! ```
 //!
-//! One host append carries all that queued up meanwhile: a group commit.
+//! One host append carries all that queued up meanwhile: a group commit. How much that can be is
+//! bounded by the log's room, which holds back what would be too much.
 
 use super::data::Slices;
 use super::host::Host;
@@ -22,9 +22,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
 
-/// Bytes of one partition that wait for the host or are under way. A host that is slower than its
-/// clients makes them wait, and gets no more.
-const BYTES_MAX: usize = 256 << 20;
+/// A host append takes no more once it has so much: hosts have limits for their messages.
+const RUN_BYTES: usize = 16 << 20;
 
 pub(super) struct Appends {
     host: Arc<Host>,
@@ -41,7 +40,6 @@ pub(super) struct Appends {
 #[derive(Default)]
 struct Inner {
     queued: VecDeque<Waiting>,
-    bytes: usize,
     producers: Option<ProducerState>,
 }
 
@@ -49,9 +47,14 @@ struct Inner {
 struct Waiting {
     base_offset: i64,
     next_offset: i64,
-    bytes: usize,
     batches: Vec<Batch>,
     answer: oneshot::Sender<Result<i64>>,
+}
+
+impl Waiting {
+    fn bytes(&self) -> usize {
+        self.batches.iter().map(Batch::len).sum()
+    }
 }
 
 impl Appends {
@@ -80,17 +83,10 @@ impl Appends {
             return Box::pin(std::future::ready(Ok(base_offset)));
         };
         let next_offset = last.header.last_offset() + 1;
-        let bytes = batches.iter().map(Batch::len).sum();
         let (answer, answered) = oneshot::channel();
         let run = {
             let mut inner = self.lock();
-            if inner.bytes + bytes > BYTES_MAX {
-                let refused = Err(StoreError::from(Failure::Full));
-                return Box::pin(std::future::ready(refused));
-            }
-            inner.bytes += bytes;
-            let waiting = Waiting { base_offset, next_offset, bytes, batches, answer };
-            inner.queued.push_back(waiting);
+            inner.queued.push_back(Waiting { base_offset, next_offset, batches, answer });
             if *self.busy.borrow() { None } else { self.next_run(&mut inner) }
         };
         if let Some(run) = run {
@@ -169,7 +165,6 @@ impl Appends {
         let mut due = None;
         let next = {
             let mut inner = self.lock();
-            inner.bytes -= run.iter().map(|waiting| waiting.bytes).sum::<usize>();
             if outcome.is_ok() {
                 due = inner.note(&run);
                 self.next_run(&mut inner)
@@ -177,7 +172,6 @@ impl Appends {
                 // Those in line were stamped to follow what is not there. Taken under the lock:
                 // what is called after this refusal is seen stands for itself.
                 run.extend(inner.queued.drain(..));
-                inner.bytes = 0;
                 self.busy.send_replace(false);
                 None
             }
@@ -197,9 +191,12 @@ impl Appends {
     /// Takes from the line what follows on each other.
     fn next_run(&self, inner: &mut Inner) -> Option<Vec<Waiting>> {
         let mut run: Vec<_> = inner.queued.pop_front().into_iter().collect();
+        let mut bytes = run.first().map_or(0, Waiting::bytes);
         while let (Some(last), Some(next)) = (run.last(), inner.queued.front())
             && last.next_offset == next.base_offset
+            && bytes + next.bytes() <= RUN_BYTES
         {
+            bytes += next.bytes();
             run.extend(inner.queued.pop_front());
         }
         self.busy.send_replace(!run.is_empty());

@@ -122,7 +122,7 @@ pub struct KelpOpenPartition {
 /// durable as an acknowledgement of this host says, and that a read shows them.
 ///
 /// For one partition there is never more than one append under way; what comes in meanwhile makes
-/// the next one. It is waited for as long as it takes: an append that is never completed holds up
+/// the next one, of at most 16 MiB if it has more than one batch. It is waited for as long as it takes: an append that is never completed holds up
 /// its partition.
 ///
 /// Completed with KELP_OK, KELP_CONFLICT, KELP_UNKNOWN_TOPIC_OR_PARTITION, or
