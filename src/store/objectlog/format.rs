@@ -3,8 +3,9 @@
 //! ```text
 //!  0 magic    "KELP"
 //!  4 version  u16   of the format, 1
-//!  6 kind     u16   1 journal, 2 fence, 3 segment, 4 checkpoint
-//!  8 epoch    u32   of the writer; a fence has the epoch that it closes
+//!  6 kind     u16   1 journal, 2 fence, 3 segment, 4 checkpoint; 5 command and 6 snapshot of the
+//!                   metadata log; 7 registration
+//!  8 epoch    u32   of the writer; a fence has the epoch that it closes; 0 where there is none
 //! 12 number   u64   seq, or count
 //! 20 nonce    u64   random, one for each start of a process
 //! 28 length   u64   of what follows the header
@@ -45,11 +46,14 @@ pub(super) enum Kind {
     Fence = 2,
     Segment = 3,
     Checkpoint = 4,
+    Command = 5,
+    Snapshot = 6,
+    Registration = 7,
 }
 
 /// Bytes that are not what they must be; the text says where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed(pub &'static str);
+pub struct Malformed(pub &'static str);
 
 impl From<TryGetError> for Malformed {
     fn from(_: TryGetError) -> Self {
@@ -74,6 +78,11 @@ pub(super) struct Header {
 impl Header {
     pub(super) fn at(kind: Kind, at: Position, nonce: u64) -> Self {
         Self { kind, epoch: at.epoch, number: at.seq, nonce }
+    }
+
+    /// For an object that no epoch's owner writes.
+    pub(super) fn numbered(kind: Kind, number: u64, nonce: u64) -> Self {
+        Self { kind, epoch: 0, number, nonce }
     }
 
     pub(super) fn named(kind: Kind, name: Name, nonce: u64) -> Self {
@@ -121,6 +130,9 @@ impl Header {
             2 => Kind::Fence,
             3 => Kind::Segment,
             4 => Kind::Checkpoint,
+            5 => Kind::Command,
+            6 => Kind::Snapshot,
+            7 => Kind::Registration,
             _ => return Err(Malformed("its kind is not known")),
         };
         let epoch = i32::try_from(b.try_get_u32()?).map_err(|_| Malformed("a negative epoch"))?;

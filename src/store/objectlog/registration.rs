@@ -15,7 +15,8 @@
 //! Nothing here keeps data safe: that is done by the journal's fence, whatever a clock says. It
 //! only keeps two processes from fencing each other in turns.
 
-use super::metadata::format::{self, Malformed, begin, end, finish, put_text, take_text};
+use super::format::{Kind, Malformed};
+use super::metadata::format::{begin, end, finish, open, put_text, take_text};
 use super::metadata::retry::Retry;
 use crate::store::objects::{ObjectError, Objects, Put, last_key};
 use crate::store::{Owner, Result, StoreError};
@@ -32,8 +33,6 @@ const SILENCE: Duration = Duration::from_secs(9);
 
 /// How often one that stands by looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-const REGISTRATION: u16 = 7;
 
 pub struct Registration {
     objects: Arc<dyn Objects>,
@@ -94,11 +93,11 @@ impl Registration {
             // may act late.
             None => SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_millis() as u64),
         };
-        let in_the_way = seen.as_ref().filter(|seen| {
-            let gone = seen.owner.as_ref().is_some_and(|owner| self.is_gone(owner));
-            !gone && seen.since.elapsed() < SILENCE
-        });
-        if in_the_way.is_some() && !take_over {
+        let gone = |seen: &Seen| {
+            seen.since.elapsed() >= SILENCE
+                || seen.owner.as_ref().is_some_and(|owner| self.is_gone(owner))
+        };
+        if !take_over && !seen.as_ref().is_none_or(gone) {
             return Ok(false);
         }
         // Of several that waited, one creates the next count; the others find it.
@@ -114,9 +113,8 @@ impl Registration {
             }
             match self.objects.get(&key, 0, u64::MAX).await? {
                 Some(object) => {
-                    let owner = decode(count, &object)
-                        .inspect_err(|error| tracing::warn!(key, %error, "cannot be read"));
-                    let owner = owner.ok();
+                    let owner = decode(count, &object);
+                    let owner = owner.inspect_err(|why| tracing::warn!("{key}: {}", why.0)).ok();
                     return Ok(Some(Seen { key, count, owner, since: Instant::now() }));
                 }
                 // Renewed or released since.
@@ -209,7 +207,7 @@ impl Registration {
         out.put_u64(self.owner.started);
         put_text(&mut out, &self.owner.address);
         put_text(&mut out, &self.owner.host);
-        finish(out, REGISTRATION, count, self.nonce)
+        finish(out, Kind::Registration, count, self.nonce)
     }
 
     fn folder(&self) -> String {
@@ -221,12 +219,12 @@ impl Registration {
     }
 }
 
-fn decode(count: u64, object: &[u8]) -> Result<Owner, Malformed> {
-    let (_, mut body) = format::open(REGISTRATION, count, object)?;
+fn decode(count: u64, object: &Bytes) -> Result<Owner, Malformed> {
+    let (_, mut body) = open(Kind::Registration, count, object)?;
     let b = &mut body;
     let (pid, started) = (b.try_get_u32()?, b.try_get_u64()?);
     let (address, host) = (take_text(b)?, take_text(b)?);
-    end(body)?;
+    end(&body)?;
     Ok(Owner { address, host, pid, started })
 }
 
@@ -411,7 +409,7 @@ mod tests {
         assert_eq!(decode(3, &object), Ok(owner));
         assert!(decode(4, &object).is_err());
         for i in 0..object.len() {
-            assert!(decode(3, &object[..i]).is_err());
+            assert!(decode(3, &object.slice(..i)).is_err());
         }
     }
 }

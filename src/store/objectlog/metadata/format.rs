@@ -1,15 +1,7 @@
 //! The bytes of the metadata log's objects.
 //!
 //! ```text
-//!  0 magic    "KELP"
-//!  4 version  u16   of the format, 1
-//!  6 kind     u16   5 command, 6 snapshot
-//!  8 epoch    u32   0
-//! 12 seq      u64
-//! 20 nonce    u64   of the process that put it
-//! 28 length   u64   of what follows the header
-//! 36 crc32c   u32   of the 36 bytes above and of the body
-//! 40 body
+//! header (see the object log's format) with the seq as its number, then
 //!
 //! command: number u64, kind u8, then
 //!   1 create topic            topic
@@ -30,29 +22,12 @@
 
 use super::image::{Change, Command, Image, Outcome, Process};
 use crate::protocol::wire::Uuid;
+use crate::store::objectlog::format::{self, HEADER_BYTES, Header, Kind, Malformed};
 use crate::store::topics::{Topic, Topics};
-use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::sync::Arc;
 
-const HEADER_BYTES: usize = 40;
-const MAGIC: &[u8; 4] = b"KELP";
-const VERSION: u16 = 1;
-const CRC_AT: usize = 36;
-const COMMAND: u16 = 5;
-const SNAPSHOT: u16 = 6;
-
-/// Bytes that are not what they must be; the text says where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Malformed(&'static str);
-
-impl From<TryGetError> for Malformed {
-    fn from(_: TryGetError) -> Self {
-        Self("it ends early")
-    }
-}
-
-pub(crate) type Result<T> = std::result::Result<T, Malformed>;
+pub(in crate::store::objectlog) type Result<T> = std::result::Result<T, Malformed>;
 
 pub fn encode_command(seq: u64, command: &Command) -> Bytes {
     let mut out = begin();
@@ -75,11 +50,11 @@ pub fn encode_command(seq: u64, command: &Command) -> Bytes {
             put_text(&mut out, id);
         }
     }
-    finish(out, COMMAND, seq, command.nonce)
+    finish(out, Kind::Command, seq, command.nonce)
 }
 
-pub fn decode_command(seq: u64, object: &[u8]) -> Result<Command> {
-    let (nonce, mut body) = open(COMMAND, seq, object)?;
+pub fn decode_command(seq: u64, object: &Bytes) -> Result<Command> {
+    let (nonce, mut body) = open(Kind::Command, seq, object)?;
     let b = &mut body;
     let number = b.try_get_u64()?;
     let change = match b.try_get_u8()? {
@@ -89,7 +64,7 @@ pub fn decode_command(seq: u64, object: &[u8]) -> Result<Command> {
         4 => Change::SetClusterId(take_text(b)?),
         _ => return Err(Malformed("a command of an unknown kind")),
     };
-    end(body)?;
+    end(&body)?;
     Ok(Command { nonce, number, change })
 }
 
@@ -112,11 +87,11 @@ pub fn encode_snapshot(nonce: u64, image: &Image) -> Bytes {
     for topic in image.topics.iter() {
         put_topic(&mut out, topic);
     }
-    finish(out, SNAPSHOT, image.seq, nonce)
+    finish(out, Kind::Snapshot, image.seq, nonce)
 }
 
-pub fn decode_snapshot(seq: u64, object: &[u8]) -> Result<Image> {
-    let (_, mut body) = open(SNAPSHOT, seq, object)?;
+pub fn decode_snapshot(seq: u64, object: &Bytes) -> Result<Image> {
+    let (_, mut body) = open(Kind::Snapshot, seq, object)?;
     let b = &mut body;
     let mut image = Image { seq, next_producer_id: b.try_get_i64()?, ..Image::default() };
     image.forgotten = b.try_get_u64()?;
@@ -131,7 +106,7 @@ pub fn decode_snapshot(seq: u64, object: &[u8]) -> Result<Image> {
     for _ in 0..b.try_get_u32()? {
         topics.insert(take_topic(b)?);
     }
-    end(body)?;
+    end(&body)?;
     image.topics = Arc::new(topics);
     Ok(image)
 }
@@ -168,7 +143,7 @@ fn put_topic(out: &mut BytesMut, topic: &Topic) {
     }
 }
 
-fn take_topic(b: &mut &[u8]) -> Result<Topic> {
+fn take_topic(b: &mut Bytes) -> Result<Topic> {
     let (id, partitions, name) = (take_id(b)?, b.try_get_i32()?, take_text(b)?);
     let mut topic = Topic { id, name, partitions, ..Topic::default() };
     for _ in 0..b.try_get_u32()? {
@@ -177,77 +152,58 @@ fn take_topic(b: &mut &[u8]) -> Result<Topic> {
     Ok(topic)
 }
 
-pub(crate) fn put_text(out: &mut BytesMut, text: &str) {
+pub(in crate::store::objectlog) fn put_text(out: &mut BytesMut, text: &str) {
     out.put_u32(text.len() as u32);
     out.put_slice(text.as_bytes());
 }
 
-pub(crate) fn take_text(b: &mut &[u8]) -> Result<String> {
+pub(in crate::store::objectlog) fn take_text(b: &mut Bytes) -> Result<String> {
     let len = b.try_get_u32()? as usize;
-    let (text, rest) = b.split_at_checked(len).ok_or(Malformed("it ends early"))?;
-    *b = rest;
-    String::from_utf8(text.to_vec()).map_err(|_| Malformed("a text that is not UTF-8"))
+    if len > b.len() {
+        return Err(Malformed("it ends early"));
+    }
+    String::from_utf8(b.split_to(len).into()).map_err(|_| Malformed("a text that is not UTF-8"))
 }
 
-fn take_id(b: &mut &[u8]) -> Result<Uuid> {
+fn take_id(b: &mut Bytes) -> Result<Uuid> {
     let mut id = Uuid::ZERO;
     b.try_copy_to_slice(&mut id.0)?;
     Ok(id)
 }
 
 /// A buffer with room for the header.
-pub(crate) fn begin() -> BytesMut {
+pub(in crate::store::objectlog) fn begin() -> BytesMut {
     let mut out = BytesMut::with_capacity(HEADER_BYTES + 256);
     out.put_bytes(0, HEADER_BYTES);
     out
 }
 
-pub(crate) fn finish(mut object: BytesMut, kind: u16, seq: u64, nonce: u64) -> Bytes {
-    let length = object.len() - HEADER_BYTES;
-    let mut header = &mut object[..HEADER_BYTES];
-    header.put_slice(MAGIC);
-    header.put_u16(VERSION);
-    header.put_u16(kind);
-    header.put_u32(0);
-    header.put_u64(seq);
-    header.put_u64(nonce);
-    header.put_u64(length as u64);
-    let crc = checksum(&object);
-    object[CRC_AT..HEADER_BYTES].copy_from_slice(&crc.to_be_bytes());
+pub(in crate::store::objectlog) fn finish(
+    mut object: BytesMut,
+    kind: Kind,
+    number: u64,
+    nonce: u64,
+) -> Bytes {
+    let body = &object[HEADER_BYTES..];
+    let header = Header::numbered(kind, number, nonce).encode(body.len() as u64, [body]);
+    object[..HEADER_BYTES].copy_from_slice(&header);
     object.freeze()
 }
 
-/// Takes an object apart that must be of this kind and seq: the writer's nonce and the body.
-pub(crate) fn open(kind: u16, seq: u64, object: &[u8]) -> Result<(u64, &[u8])> {
-    let mut header = object;
-    let mut magic = [0; 4];
-    header.try_copy_to_slice(&mut magic)?;
-    if magic != *MAGIC {
-        return Err(Malformed("it is not one of Kelp's objects"));
-    }
-    if header.try_get_u16()? != VERSION {
-        return Err(Malformed("its format has a version that is not known"));
-    }
-    let (its_kind, _epoch) = (header.try_get_u16()?, header.try_get_u32()?);
-    let (its_seq, nonce) = (header.try_get_u64()?, header.try_get_u64()?);
-    let (length, crc) = (header.try_get_u64()?, header.try_get_u32()?);
-    if header.len() as u64 != length {
-        return Err(Malformed("its length is not what it says"));
-    }
-    if checksum(object) != crc {
-        return Err(Malformed("its checksum is wrong"));
-    }
-    if (its_kind, its_seq) != (kind, seq) {
+/// Takes an object apart that must be of this kind and number: the writer's nonce and the body.
+pub(in crate::store::objectlog) fn open(
+    kind: Kind,
+    number: u64,
+    object: &Bytes,
+) -> Result<(u64, Bytes)> {
+    let (header, body) = format::open(object)?;
+    if header != Header::numbered(kind, number, header.nonce) {
         return Err(Malformed("it belongs to another key"));
     }
-    Ok((nonce, header))
+    Ok((header.nonce, body))
 }
 
-fn checksum(object: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&object[..CRC_AT]), &object[HEADER_BYTES..])
-}
-
-pub(crate) fn end(rest: &[u8]) -> Result<()> {
+pub(in crate::store::objectlog) fn end(rest: &Bytes) -> Result<()> {
     if rest.is_empty() { Ok(()) } else { Err(Malformed("bytes are left over")) }
 }
 
@@ -281,11 +237,11 @@ mod tests {
         image
     }
 
-    /// Puts the right checksum on a body that was changed.
-    fn sealed(mut object: Vec<u8>) -> Vec<u8> {
-        let crc = checksum(&object);
-        object[CRC_AT..HEADER_BYTES].copy_from_slice(&crc.to_be_bytes());
-        object
+    /// An object with another body, its header right.
+    fn with_body(object: &Bytes, body: &[u8]) -> Bytes {
+        let (header, ..) = Header::read(object).unwrap();
+        let header = header.encode(body.len() as u64, [body]);
+        [&header, body].concat().into()
     }
 
     #[test]
@@ -318,7 +274,7 @@ mod tests {
             &[0, 1, 0, 5, 0, 0, 0, 0],
             &[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2],
             &[0, 0, 0, 0, 0, 0, 0, 25],
-            &object[CRC_AT..HEADER_BYTES],
+            &object[36..40],
             &[0, 0, 0, 0, 0, 0, 0, 3, 2],
             &[0xab; 16],
         ];
@@ -329,14 +285,14 @@ mod tests {
     fn an_object_that_was_damaged_or_moved_is_refused() {
         let command = encode_command(17, &commands()[0]);
         let snapshot = encode_snapshot(1, &image());
-        for object in [command.to_vec(), snapshot.to_vec()] {
+        for object in [&command, &snapshot] {
             for i in 0..object.len() {
-                let mut damaged = object.clone();
+                let mut damaged = object.to_vec();
                 damaged[i] ^= 1;
-                assert!(decode_command(17, &damaged).is_err(), "byte {i}");
-                assert!(decode_snapshot(5, &damaged).is_err(), "byte {i}");
-                assert!(decode_command(17, &object[..i]).is_err(), "cut at {i}");
-                assert!(decode_snapshot(5, &object[..i]).is_err(), "cut at {i}");
+                for wrong in [damaged.into(), object.slice(..i)] {
+                    assert!(decode_command(17, &wrong).is_err(), "byte {i}");
+                    assert!(decode_snapshot(5, &wrong).is_err(), "byte {i}");
+                }
             }
         }
         let moved = Err(Malformed("it belongs to another key"));
@@ -349,16 +305,15 @@ mod tests {
     fn no_body_makes_a_decoder_panic_or_allocate_much() {
         let objects = commands().into_iter().map(|command| encode_command(17, &command));
         for object in objects.chain([encode_snapshot(1, &image())]) {
-            for i in HEADER_BYTES..object.len() {
+            let body = object.slice(HEADER_BYTES..);
+            for i in 0..body.len() {
                 for byte in [0, 1, 0x7f, 0x80, 0xff] {
-                    let mut changed = object.to_vec();
+                    let mut changed = body.to_vec();
                     changed[i] = byte;
-                    let changed = sealed(changed);
+                    let changed = with_body(&object, &changed);
                     let _ = (decode_command(17, &changed), decode_snapshot(5, &changed));
                 }
-                let mut cut = object[..i].to_vec();
-                cut[28..36].copy_from_slice(&((i - HEADER_BYTES) as u64).to_be_bytes());
-                let cut = sealed(cut);
+                let cut = with_body(&object, &body[..i]);
                 assert!(decode_command(17, &cut).is_err(), "cut at {i}");
                 assert!(decode_snapshot(5, &cut).is_err(), "cut at {i}");
             }

@@ -31,7 +31,6 @@ use crate::store::topics::{Topic, Topics};
 use crate::store::{Result, StoreError};
 use bytes::Bytes;
 use faults::{Rule, Settings};
-use format::Malformed;
 use image::{Change, Command, Image, Outcome};
 use retry::Retry;
 use std::ops::Range;
@@ -271,7 +270,7 @@ impl Metadata {
         for (seq, object) in (first..).zip(objects) {
             assert_eq!(image.seq + 1, seq, "commands are applied in order");
             let command = format::decode_command(seq, &object)
-                .map_err(|error| corrupt(&command_key(seq), error))?;
+                .map_err(|error| error.at(&command_key(seq)))?;
             if !self.settings.keep(Rule::NumberedCommands) {
                 image.processes.remove(&command.nonce);
             }
@@ -286,8 +285,7 @@ impl Metadata {
         let seq = seq_of(&key, SNAPSHOTS)?;
         // Gone, if a newer one was put since; the caller comes again.
         let Some(object) = self.objects.get(&key, 0, u64::MAX).await? else { return Ok(()) };
-        let mut loaded =
-            format::decode_snapshot(seq, &object).map_err(|error| corrupt(&key, error))?;
+        let mut loaded = format::decode_snapshot(seq, &object).map_err(|error| error.at(&key))?;
         if !self.settings.keep(Rule::NumberedCommands) {
             loaded.processes.clear();
         }
@@ -386,10 +384,6 @@ fn seq_of(key: &str, folder: &str) -> Result<u64> {
     // Far below the end of the numbers, so that there always is a next one.
     let seq = seq.filter(|seq| *seq < u64::MAX / 2);
     seq.ok_or_else(|| StoreError::Corrupt(format!("{key} is no key of Kelp's")))
-}
-
-fn corrupt(key: &str, error: Malformed) -> StoreError {
-    StoreError::Corrupt(format!("{key}: {error}"))
 }
 
 #[cfg(test)]
