@@ -23,7 +23,6 @@ pub enum Rule {
     UniqueNames,
     SegmentBeforeCheckpoint,
     LookBeforeTrim,
-    LookBeforeDelete,
     LookUpAgain,
     JournalBeforeMetadata,
 }

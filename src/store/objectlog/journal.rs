@@ -419,10 +419,14 @@ impl Journal {
         }
     }
 
-    /// Done when so much of the journal waits to be tiered.
-    pub(super) async fn until_untiered(&self, bytes: u64) {
+    /// Done when so much of the journal waits to be tiered, and some of it stands behind `tiered`.
+    pub(super) async fn until_untiered(&self, bytes: u64, tiered: Option<Position>) {
         let mut progress = self.progress.subscribe();
-        while self.lock().log.untiered_bytes < bytes {
+        let waits = || {
+            let log = &self.lock().log;
+            log.untiered_bytes >= bytes && Some(log.image.position) != tiered
+        };
+        while !waits() {
             if progress.changed().await.is_err() {
                 return std::future::pending().await;
             }

@@ -38,12 +38,14 @@ use journal::{End, Journal};
 use keys::Keys;
 use metadata::Metadata;
 use opening::{Opener, Opening};
+use registration::Registration;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tiering::Tiering;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
 
 /// How an object log works. [`Options::new`] has what is right for a broker.
 #[derive(Clone, Debug)]
@@ -51,6 +53,10 @@ pub struct Options {
     pub broker_id: i32,
     /// Who this process is: named in its fence, for those it takes over from.
     pub owner: Owner,
+    /// Stands by while another process is registered. A directory has a lock instead.
+    pub registration: bool,
+    /// Does not stand by: takes over at once.
+    pub take_over: bool,
     /// Random: no two starts of a process have the same.
     pub nonce: u64,
     pub puts_in_flight: usize,
@@ -68,6 +74,8 @@ pub struct Options {
     pub idle_look: Duration,
     /// Nothing is served if the last look or put that succeeded began longer ago.
     pub lag_bound: Duration,
+    /// How old the view of topics may become that others create and delete.
+    pub metadata_interval: Duration,
     pub faults: Faults,
 }
 
@@ -76,6 +84,8 @@ impl Options {
         Self {
             broker_id,
             owner,
+            registration: true,
+            take_over: false,
             nonce: rand::random(),
             puts_in_flight: 4,
             commit_bytes: 4 << 20,
@@ -86,6 +96,7 @@ impl Options {
             cache_bytes: 256 << 20,
             idle_look: Duration::from_secs(2),
             lag_bound: Duration::from_secs(10),
+            metadata_interval: Duration::from_secs(10),
             faults: Faults::default(),
         }
     }
@@ -129,14 +140,36 @@ impl ObjectLog {
         Arc::new(Self { shared, tasks })
     }
 
-    /// What is committed, as a text that is equal for equal logs.
+    /// What is committed, as a text that is equal for equal logs. Segments come and go with rounds.
     #[cfg(any(test, feature = "faults"))]
-    pub fn committed(&self) -> String {
-        let partitions = |serving: &Serving| {
-            let inner = serving.journal.lock();
-            format!("{:#?}", inner.log.image.partitions)
+    pub fn committed(&self, with_segments: bool) -> String {
+        let text = |serving: &Serving| {
+            let mut partitions = serving.journal.lock().log.image.partitions.clone();
+            if !with_segments {
+                partitions.values_mut().for_each(|partition| partition.entries.clear());
+            }
+            format!("{partitions:#?}")
         };
-        self.shared.serving.get().map(partitions).unwrap_or_default()
+        self.shared.serving.get().map(text).unwrap_or_default()
+    }
+
+    /// The log end of a partition as it is committed now.
+    #[cfg(feature = "faults")]
+    pub fn log_end(&self, id: PartitionId) -> Option<i64> {
+        let inner = self.shared.serving.get()?.journal.lock();
+        inner.log.image.partitions.get(&id).map(|partition| partition.log_end_offset)
+    }
+
+    /// The epoch in which this process serves.
+    #[cfg(feature = "faults")]
+    pub fn epoch(&self) -> Option<i32> {
+        self.shared.serving.get().map(|serving| serving.journal.epoch)
+    }
+
+    /// Ends all work at once, as a killed process does.
+    #[cfg(feature = "faults")]
+    pub fn crash(&self) {
+        self.tasks.abort();
     }
 }
 
@@ -145,6 +178,8 @@ impl Drop for ObjectLog {
         self.tasks.abort();
     }
 }
+
+const LONGEST_RELEASE: Duration = Duration::from_secs(3);
 
 impl Shared {
     async fn run(self: Arc<Self>) {
@@ -161,13 +196,44 @@ impl Shared {
     }
 
     async fn serve(&self) -> Result<End> {
+        if !self.options.registration {
+            return self.open_and_serve().await;
+        }
+        let Options { broker_id, owner, take_over, .. } = self.options.clone();
+        let on_standby = |owner| {
+            tracing::info!(?owner, "another process has the data; standing by");
+            self.state.send_replace(State::Standby(owner));
+        };
+        let objects = self.objects.clone();
+        let mut registration =
+            Registration::wait(objects, broker_id, owner, take_over, on_standby).await?;
+        self.state.send_replace(State::Opening);
+        let end = tokio::select! {
+            biased;
+            end = self.open_and_serve() => end,
+            () = registration.keep() => unreachable!("it is renewed until it is dropped"),
+        };
+        // A store that is away must not hold up the end: others see the silence then.
+        match timeout(LONGEST_RELEASE, registration.release()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the registration was not released"),
+            Err(_) => tracing::warn!("the registration was not released in time"),
+        }
+        end
+    }
+
+    async fn open_and_serve(&self) -> Result<End> {
         let options = self.options.clone();
         let keys = Keys { broker_id: options.broker_id, faults: options.faults };
         let metadata = Metadata::open(self.objects.clone(), options.nonce).await?;
         let metadata = Arc::new(metadata);
         let opener = Opener { objects: self.objects.clone(), options: options.clone(), keys };
         let Opening { log, proof } = opener.open().await?;
-        check_gaps(&metadata, &log).await?;
+        // Only now are all topics known whose frames the owner before may have committed.
+        if options.faults.keep(Rule::JournalBeforeMetadata) {
+            metadata.refresh().await?;
+        }
+        check_gaps(&metadata, &log)?;
 
         let journal = Arc::new(Journal::new(self.objects.clone(), options, keys, log, proof));
         let serving = Serving { journal: journal.clone(), metadata: metadata.clone() };
@@ -177,8 +243,9 @@ impl Shared {
         self.state.send_replace(State::Serving);
         // Dropped, and with it aborted, when the writer ends.
         let mut tasks = JoinSet::new();
-        tasks.spawn(Tiering::new(journal.clone(), metadata).run());
+        tasks.spawn(Tiering::new(journal.clone(), metadata.clone()).run());
         tasks.spawn(journal.clone().look_when_idle());
+        tasks.spawn(follow(metadata, self.options.metadata_interval));
         Ok(journal.run().await)
     }
 
@@ -207,17 +274,23 @@ impl Shared {
 }
 
 /// Frames that did not go on where their partition's log ends can only be those of a topic that was
-/// deleted, whose state a checkpoint left out. The metadata is read to its end to know.
-async fn check_gaps(metadata: &Metadata, log: &log::Log) -> Result<()> {
-    if log.gaps.is_empty() {
-        return Ok(());
-    }
-    metadata.refresh().await?;
+/// deleted, whose state a checkpoint left out. The metadata was read to its end after them.
+fn check_gaps(metadata: &Metadata, log: &log::Log) -> Result<()> {
     let topics = metadata.topics();
     match log.gaps.iter().find_map(|id| topics.by_id(*id)) {
         None => Ok(()),
         Some(topic) => {
             Err(StoreError::Corrupt(format!("a gap in the log of topic {}", topic.name)))
+        }
+    }
+}
+
+/// Keeps the view of the topics young: others may change them too.
+async fn follow(metadata: Arc<Metadata>, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        if let Err(error) = metadata.refresh().await {
+            tracing::error!(%error, "the metadata log cannot be read");
         }
     }
 }

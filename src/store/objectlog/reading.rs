@@ -57,7 +57,13 @@ impl Journal {
         let mut taken = Taken { slices: Vec::new(), left: max_bytes, at_least_one };
         let mut next = offset;
         loop {
+            if taken.left == 0 && !taken.slices.is_empty() {
+                return Ok(taken.slices);
+            }
             match self.block(id, next, taken.left).await {
+                Ok(Some((_, end))) if end <= next => {
+                    return Err(StoreError::Corrupt(format!("what holds {next} ends at {end}")));
+                }
                 Ok(Some((block, end))) if taken.take(&block, next) => next = end,
                 Ok(_) => return Ok(taken.slices),
                 // What was taken so far is true whatever became of the rest.

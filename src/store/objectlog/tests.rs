@@ -15,7 +15,7 @@ fn partition(partition: i32) -> PartitionId {
 }
 
 fn options() -> Options {
-    Options::new(1, Owner::default())
+    Options { registration: false, ..Options::new(1, Owner::default()) }
 }
 
 async fn open(objects: &Arc<Memory>, options: Options) -> Arc<ObjectLog> {
@@ -49,12 +49,12 @@ async fn what_was_acked_is_there_after_a_restart_in_a_new_epoch() {
     assert_eq!((first.await, second.await), (Ok(0), Ok(5)));
     let written = bytes_of(&batches(0, &[3, 2, 1]));
     assert_eq!(all(&log, partition(0), 0).await, written);
-    let committed = log.committed();
+    let committed = log.committed(true);
     log.close().await;
     drop(log);
 
     let log = open(&objects, options()).await;
-    assert_eq!(log.committed(), committed);
+    assert_eq!(log.committed(true), committed);
     let opened = log.open(partition(0)).await.unwrap();
     assert_eq!((opened.log_end_offset, opened.leader_epoch), (6, 2));
     assert_eq!(opened.producers.get(1000).unwrap().batches.len(), 3);
@@ -99,11 +99,11 @@ async fn a_round_moves_all_into_segments_and_leaves_only_fences_in_the_journal()
     let keys = objects.list("journal/", "", 100).await.unwrap();
     assert_eq!(keys.len(), 1, "{keys:?}");
     assert_eq!(objects.list("segment/", "", 100).await.unwrap().len(), 1);
-    let committed = log.committed();
+    let committed = log.committed(true);
     drop(log);
 
     let log = open(&objects, Options { cache_bytes: 0, ..options() }).await;
-    assert_eq!(log.committed(), committed);
+    assert_eq!(log.committed(true), committed);
     let one = written.len() / 50;
     assert_eq!(all(&log, partition(0), 7).await, written[one * 7..]);
     let below = log.read(partition(0), 6, 100, true).await;
@@ -152,4 +152,45 @@ async fn a_deleted_topic_takes_its_segments_with_it() {
     assert_eq!(refused, Err(StoreError::UnknownPartition));
     tokio::time::sleep(Duration::from_secs(40)).await;
     assert_eq!(objects.list("segment/", "", 100).await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_process_stands_by_until_the_first_is_done() {
+    let objects = Arc::new(Memory::default());
+    let owner = |host: &str| Owner { host: host.into(), ..Owner::default() };
+    let registered = |host| Options { registration: true, ..Options::new(1, owner(host)) };
+    let first = open(&objects, registered("one")).await;
+    first.append(partition(0), 0, batches(0, &[3])).await.unwrap();
+    let second = ObjectLog::start(objects.clone(), registered("two"));
+    let mut state = second.state();
+    state.wait_for(|state| *state == State::Standby(owner("one"))).await.unwrap();
+    assert!(matches!(second.open(partition(0)).await, Err(StoreError::Unavailable(_))));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(*second.state().borrow(), State::Standby(owner("one")));
+    first.append(partition(0), 3, batches(3, &[1])).await.unwrap();
+
+    first.close().await;
+    let released = tokio::time::Instant::now();
+    state.wait_for(|state| *state == State::Serving).await.unwrap();
+    assert!(released.elapsed() < Duration::from_secs(2));
+    assert_eq!(second.open(partition(0)).await.unwrap().log_end_offset, 4);
+
+    // Told to take over, a third one waits for nothing.
+    let third = Options { take_over: true, ..registered("three") };
+    let _third = open(&objects, third).await;
+    state.wait_for(|state| *state == State::Fenced(owner("three"))).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_arrives_while_puts_are_in_flight_is_one_commit() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, Options { puts_in_flight: 1, ..options() }).await;
+    let appends: Vec<_> =
+        (0..100).map(|base| log.append(partition(0), base, batches(base, &[1]))).collect();
+    for (base, append) in (0..).zip(appends) {
+        assert_eq!(append.await, Ok(base));
+    }
+    // All were submitted before the writer came to its turn: nothing was in flight yet, and so
+    // they are one object, besides the fence.
+    assert_eq!(objects.list("journal/", "", 100).await.unwrap().len(), 2);
 }

@@ -61,7 +61,7 @@ impl Tiering {
     pub(super) async fn run(mut self) {
         let options = self.journal.options.clone();
         loop {
-            let full = self.journal.until_untiered(options.round_bytes);
+            let full = self.journal.until_untiered(options.round_bytes, self.checkpointed);
             // Either reason is enough; an end of the wait is no error.
             let _ = time::timeout(options.round_interval, full).await;
             match self.round().await {
@@ -93,9 +93,6 @@ impl Tiering {
         }
         if !faults.keep(Rule::LookBeforeTrim) {
             self.delete_journal(round.image.position).await;
-        }
-        if !faults.keep(Rule::LookBeforeDelete) {
-            self.delete_segments(&round.image).await;
         }
         self.journal.look().await?;
         self.delete(&round.image, Some(name)).await;
