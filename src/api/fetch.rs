@@ -5,10 +5,12 @@
 //!
 //! Source: KIP-74, KIP-227, KIP-320, KIP-516; `KafkaApis.handleFetchRequest` of Apache Kafka 4.4.
 
-use super::{Context, Reply};
+use super::successor::Successor;
+use super::{Broker, Context, Reply};
 use crate::log::fetch::{Fetch, Position};
 use crate::messages::fetch::{
-    FetchPartition, FetchTopic, FetchableTopicResponse, PartitionData, Request, Response,
+    FetchPartition, FetchTopic, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint,
+    PartitionData, Request, Response,
 };
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Records;
@@ -50,12 +52,12 @@ pub async fn handle(cx: &Context, request: Request) -> Reply<Response> {
         answer.add_topic(cx, &topics, topic).await;
     }
     if answer.fetch.read().await {
-        return Reply::Ready(answer.finish());
+        return Reply::Ready(answer.finish(&cx.broker, &topics));
     }
     let broker = cx.broker.clone();
     Reply::Deferred(Box::pin(async move {
         answer.fetch.wait(&broker.log).await;
-        answer.finish()
+        answer.finish(&broker, &topics)
     }))
 }
 
@@ -134,32 +136,62 @@ impl Answer {
         Ok(Position::new(partition, wanted.fetch_offset, max_bytes, epoch))
     }
 
-    fn finish(mut self) -> Response {
-        let mut positions = self.fetch.positions.into_iter();
-        let topics = self.response.responses.iter_mut();
-        for partition in topics.flat_map(|topic| &mut topic.partitions) {
-            if partition.error_code.is_error() {
-                continue;
-            }
-            let Some(position) = positions.next() else { break };
-            partition.aborted_transactions = None;
-            match position.found {
-                Err(code) => partition.error_code = code,
-                Ok(found) => {
-                    partition.high_watermark = found.bounds.high_watermark;
-                    partition.last_stable_offset = found.bounds.last_stable_offset;
-                    partition.log_start_offset = found.bounds.log_start_offset;
-                    partition.records = Some(Records(found.records));
-                    let is_committed = self.isolation == Ok(Isolation::ReadCommitted);
-                    partition.aborted_transactions = is_committed.then(Vec::new);
-                }
+    fn finish(mut self, broker: &Broker, topics: &Topics) -> Response {
+        let mut positions = std::mem::take(&mut self.fetch.positions).into_iter();
+        let mut is_lost = false;
+        for partition in self.response.responses.iter_mut().flat_map(|t| &mut t.partitions) {
+            if !partition.error_code.is_error() {
+                let Some(position) = positions.next() else { break };
+                fill(partition, position, self.isolation == Ok(Isolation::ReadCommitted));
             }
             if self.version <= LAST_VERSION_WITHOUT_STORAGE_ERROR
                 && partition.error_code == ErrorCode::KafkaStorageError
             {
                 partition.error_code = ErrorCode::NotLeaderOrFollower;
             }
+            is_lost |= partition.error_code == ErrorCode::NotLeaderOrFollower;
+        }
+        if is_lost && let Some(successor) = Successor::of(broker) {
+            self.name_leader(&successor, topics);
         }
         self.response
+    }
+
+    #[cold]
+    fn name_leader(&mut self, successor: &Successor, topics: &Topics) {
+        for topic in &mut self.response.responses {
+            let known = topics.by_id(topic.topic_id).or_else(|| topics.by_name(&topic.topic));
+            for partition in &mut topic.partitions {
+                let id = known.and_then(|topic| topic.partition(partition.partition_index));
+                let leader_epoch = id.and_then(|id| successor.leader_epoch(id));
+                if let (ErrorCode::NotLeaderOrFollower, Some(leader_epoch)) =
+                    (partition.error_code, leader_epoch)
+                {
+                    let leader_id = successor.node_id;
+                    partition.current_leader = LeaderIdAndEpoch { leader_id, leader_epoch };
+                }
+            }
+        }
+        self.response.node_endpoints.push(NodeEndpoint {
+            node_id: successor.node_id,
+            host: successor.address.host.as_str().into(),
+            port: successor.address.port.into(),
+            rack: None,
+        });
+    }
+}
+
+/// Puts what was found at a position into the answer.
+fn fill(partition: &mut PartitionData, position: Position, is_committed: bool) {
+    partition.aborted_transactions = None;
+    match position.found {
+        Err(code) => partition.error_code = code,
+        Ok(found) => {
+            partition.high_watermark = found.bounds.high_watermark;
+            partition.last_stable_offset = found.bounds.last_stable_offset;
+            partition.log_start_offset = found.bounds.log_start_offset;
+            partition.records = Some(Records(found.records));
+            partition.aborted_transactions = is_committed.then(Vec::new);
+        }
     }
 }

@@ -7,13 +7,16 @@
 //! Source: KIP-98, KIP-467 (record errors), KIP-516 (topic ids);
 //! `KafkaApis.handleProduceRequest` and `ReplicaManager.appendToLocalLog` of Apache Kafka 4.4.
 
-use super::{Context, Reply};
+use super::successor::Successor;
+use super::topics::is_internal;
+use super::{Broker, Context, Reply};
 use crate::config::server::Config;
 use crate::config::topic::integer;
 use crate::log::append::{Appended, Appending};
+use crate::log::partition::Partition;
 use crate::messages::produce::{
-    BatchIndexAndErrorMessage, PartitionProduceData, PartitionProduceResponse, Request, Response,
-    TopicProduceData, TopicProduceResponse,
+    BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceData,
+    PartitionProduceResponse, Request, Response, TopicProduceData, TopicProduceResponse,
 };
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
@@ -49,11 +52,15 @@ pub async fn handle(cx: &Context, request: Request) -> Reply<Response> {
     if request.acks == 0 {
         return Reply::Unanswered(Box::pin(answer.unanswered()));
     }
+    let Produce { deadline, topics, .. } = produce;
     if answer.waiting.is_empty() {
-        return Reply::Ready(answer.response);
+        return Reply::Ready(answer.finish(&cx.broker, &topics));
     }
-    let deadline = produce.deadline;
-    Reply::Deferred(Box::pin(answer.when_stored(deadline)))
+    let broker = cx.broker.clone();
+    Reply::Deferred(Box::pin(async move {
+        answer.wait(deadline).await;
+        answer.finish(&broker, &topics)
+    }))
 }
 
 /// A request while its batches are given their places.
@@ -63,24 +70,6 @@ struct Produce<'a> {
     deadline: Instant,
     acks: i16,
     is_transactional: bool,
-}
-
-/// Why a partition's batch is refused.
-struct Refused {
-    invalid: Invalid,
-    log_start_offset: i64,
-}
-
-impl From<ErrorCode> for Refused {
-    fn from(code: ErrorCode) -> Self {
-        Self::from(Invalid { code, message: "", records: Vec::new() })
-    }
-}
-
-impl From<Invalid> for Refused {
-    fn from(invalid: Invalid) -> Self {
-        Self { invalid, log_start_offset: -1 }
-    }
 }
 
 impl Produce<'_> {
@@ -93,19 +82,18 @@ impl Produce<'_> {
         };
         for data in data.partition_data {
             let index = data.index;
-            let done = match self.append(topic, data).await {
-                Ok(mut appending) => {
-                    appending.now().map(|done| answered(index, done)).or_else(|| {
-                        let place = response.partition_responses.len();
-                        answer.waiting.push((answer.response.responses.len(), place, appending));
-                        None
-                    })
+            let partition = match self.append(topic, data).await {
+                Ok(Placed::Before(appended)) => answered(index, Ok(appended)),
+                Ok(Placed::Now(appending)) => {
+                    let place = response.partition_responses.len();
+                    answer.waiting.push((answer.response.responses.len(), place, appending));
+                    answered(index, Err(ErrorCode::RequestTimedOut))
                 }
-                Err(refused) => Some(refused.response(index)),
+                Err(refused) => {
+                    answer.error.get_or_insert(refused.invalid.code);
+                    refused.response(index)
+                }
             };
-            done.iter().for_each(|partition| answer.add_error(partition));
-            let hole = || answered(index, Err(ErrorCode::RequestTimedOut));
-            let partition = done.unwrap_or_else(hole);
             response.partition_responses.push(partition);
         }
         answer.response.responses.push(response);
@@ -124,7 +112,7 @@ impl Produce<'_> {
         &self,
         topic: Result<&Arc<Topic>, ErrorCode>,
         data: PartitionProduceData,
-    ) -> Result<Appending, Refused> {
+    ) -> Result<Placed, Refused> {
         let topic = topic?;
         let id = topic.partition(data.index).ok_or(ErrorCode::UnknownTopicOrPartition)?;
         if self.cx.api_version < FIRST_BATCH_VERSION {
@@ -133,6 +121,9 @@ impl Produce<'_> {
         let mut batch = only_batch(data.records.unwrap_or_default(), self.cx.api_version)?;
         if !matches!(self.acks, -1..=1) {
             return Err(ErrorCode::InvalidRequiredAcks.into());
+        }
+        if is_internal(&topic.name) {
+            return Err(ErrorCode::InvalidTopicException.into());
         }
         if batch.header.is_transactional() {
             // Nobody has a transaction open: InitProducerId gives no transactional ids yet.
@@ -143,20 +134,25 @@ impl Produce<'_> {
         }
         let log = &self.cx.broker.log;
         let partition = log.partition(id).await.map_err(ErrorCode::from)?;
-        check(&mut batch, &rules(topic, &self.cx.broker.config), now_ms()).map_err(|invalid| {
-            // Kafka tells where the log starts if it got as far as looking at the records.
-            let early = [ErrorCode::MessageTooLarge, ErrorCode::CorruptMessage];
-            let log_start_offset = match partition.bounds(-1) {
-                Ok(bounds) if !early.contains(&invalid.code) => bounds.log_start_offset,
-                _ => -1,
-            };
-            Refused { invalid, log_start_offset }
-        })?;
-        match timeout_at(self.deadline, log.room_for(batch.len())).await {
-            Ok(room) => Ok(partition.append(batch, room)),
-            Err(_) => Err(ErrorCode::RequestTimedOut.into()),
+        let rules = rules(topic, &self.cx.broker.config);
+        check(&mut batch, &rules, now_ms()).map_err(|invalid| Refused::by(&partition, invalid))?;
+        let room = timeout_at(self.deadline, log.room_for(batch.len())).await;
+        let room = room.map_err(|_| ErrorCode::RequestTimedOut)?;
+        let mut appending = partition.append(batch, room);
+        match appending.now() {
+            None => Ok(Placed::Now(appending)),
+            Some(Ok(appended)) => Ok(Placed::Before(appended)),
+            Some(Err(code)) => Err(Refused::by(&partition, code.into())),
         }
     }
+}
+
+/// Where a batch is that was not refused.
+enum Placed {
+    /// It was appended just now, and is not yet stored.
+    Now(Appending),
+    /// It is a retry of one that is stored.
+    Before(Appended),
 }
 
 /// What the topic's configs ask of a batch.
@@ -186,12 +182,6 @@ struct Answer {
 }
 
 impl Answer {
-    fn add_error(&mut self, partition: &PartitionProduceResponse) {
-        if partition.error_code.is_error() {
-            self.error.get_or_insert(partition.error_code);
-        }
-    }
-
     /// With acks=0 a client learns of an error only by the end of its connection.
     async fn unanswered(self) -> Result<(), ErrorCode> {
         self.error.map_or(Ok(()), Err)?;
@@ -203,13 +193,46 @@ impl Answer {
 
     /// Fills the holes. What is not stored in time keeps REQUEST_TIMED_OUT: it may be stored
     /// later, but once.
-    async fn when_stored(mut self, deadline: Instant) -> Response {
-        for (topic, partition, appending) in self.waiting {
+    async fn wait(&mut self, deadline: Instant) {
+        for (topic, partition, appending) in self.waiting.drain(..) {
             let Ok(done) = timeout_at(deadline, appending).await else { break };
             let hole = &mut self.response.responses[topic].partition_responses[partition];
             *hole = answered(hole.index, done);
         }
+    }
+
+    fn finish(mut self, broker: &Broker, topics: &Topics) -> Response {
+        let lost = |p: &PartitionProduceResponse| p.error_code == ErrorCode::NotLeaderOrFollower;
+        let mut partitions = self.response.responses.iter().flat_map(|t| &t.partition_responses);
+        if partitions.any(lost)
+            && let Some(successor) = Successor::of(broker)
+        {
+            self.name_leader(&successor, topics);
+        }
         self.response
+    }
+
+    #[cold]
+    fn name_leader(&mut self, successor: &Successor, topics: &Topics) {
+        for topic in &mut self.response.responses {
+            let known = topics.by_id(topic.topic_id).or_else(|| topics.by_name(&topic.name));
+            for partition in &mut topic.partition_responses {
+                let id = known.and_then(|topic| topic.partition(partition.index));
+                let leader_epoch = id.and_then(|id| successor.leader_epoch(id));
+                if let (ErrorCode::NotLeaderOrFollower, Some(leader_epoch)) =
+                    (partition.error_code, leader_epoch)
+                {
+                    let leader_id = successor.node_id;
+                    partition.current_leader = LeaderIdAndEpoch { leader_id, leader_epoch };
+                }
+            }
+        }
+        self.response.node_endpoints.push(NodeEndpoint {
+            node_id: successor.node_id,
+            host: successor.address.host.as_str().into(),
+            port: successor.address.port.into(),
+            rack: None,
+        });
     }
 }
 
@@ -228,7 +251,29 @@ fn answered(index: i32, done: Result<Appended, ErrorCode>) -> PartitionProduceRe
     }
 }
 
+/// Why a partition's batch is refused.
+struct Refused {
+    invalid: Invalid,
+    log_start_offset: i64,
+}
+
+impl<T: Into<Invalid>> From<T> for Refused {
+    fn from(invalid: T) -> Self {
+        Self { invalid: invalid.into(), log_start_offset: -1 }
+    }
+}
+
 impl Refused {
+    /// Kafka tells where the log starts if it got as far as looking at the records.
+    fn by(partition: &Partition, invalid: Invalid) -> Self {
+        let early = [ErrorCode::MessageTooLarge, ErrorCode::CorruptMessage];
+        let log_start_offset = match partition.bounds(-1) {
+            Ok(bounds) if !early.contains(&invalid.code) => bounds.log_start_offset,
+            _ => -1,
+        };
+        Self { invalid, log_start_offset }
+    }
+
     fn response(self, index: i32) -> PartitionProduceResponse {
         let Invalid { code, message, records } = self.invalid;
         let record_error = |(batch_index, message)| BatchIndexAndErrorMessage {

@@ -7,6 +7,7 @@ use super::Log;
 use super::partition::{Bounds, Partition};
 use super::waiting::{Parked, Waiting};
 use crate::protocol::error_code::ErrorCode;
+use crate::record::batch::Batches;
 use crate::store;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Found {
     pub bounds: Bounds,
     pub records: Vec<Bytes>,
     bytes: usize,
+    /// How many bytes were allowed.
+    max_bytes: usize,
 }
 
 /// A fetch from partitions, in the order in which they are served.
@@ -57,12 +60,26 @@ impl Position {
         }
         let max_bytes = max_bytes.min(self.max_bytes);
         if self.offset >= bounds.high_watermark || (max_bytes == 0 && !at_least_one) {
-            return Ok(Found { bounds, records: Vec::new(), bytes: 0 });
+            return Ok(Found { bounds, records: Vec::new(), bytes: 0, max_bytes });
         }
         let Partition { id, storage, .. } = &*self.partition;
         let records = storage.read(*id, self.offset, max_bytes, at_least_one).await?;
         let bytes = records.iter().map(Bytes::len).sum();
-        Ok(Found { bounds, records, bytes })
+        Ok(Found { bounds, records, bytes, max_bytes })
+    }
+}
+
+impl Found {
+    /// What counts for `min_bytes`. Kafka cuts the last batch at the limit, so a limit that is in
+    /// the way counts as used up.
+    fn readable_bytes(&self) -> usize {
+        let last = Batches::new(self.records.clone()).last();
+        match last {
+            Some(last) if last.header.last_offset() + 1 < self.bounds.high_watermark => {
+                self.bytes.max(self.max_bytes)
+            }
+            _ => self.bytes,
+        }
     }
 }
 
@@ -79,8 +96,20 @@ impl Fetch {
                 Err(_) => failed = true,
             }
         }
-        let enough = self.min_bytes.min(self.max_bytes);
-        failed || bytes >= enough || self.max_wait.is_zero() || self.positions.is_empty()
+        failed
+            || bytes >= self.enough()
+            || self.max_wait.is_zero()
+            || self.positions.is_empty()
+            || self.readable_bytes() >= self.enough()
+    }
+
+    fn enough(&self) -> usize {
+        self.min_bytes.min(self.max_bytes)
+    }
+
+    fn readable_bytes(&self) -> usize {
+        let found = self.positions.iter().filter_map(|position| position.found.as_ref().ok());
+        found.map(Found::readable_bytes).sum()
     }
 
     /// Waits until there is enough, or the time is over, or something else is to be told.
@@ -109,15 +138,13 @@ impl Fetch {
 
     /// Takes a place at each partition. What was read is dropped: it is read again in the end.
     fn park(&mut self) -> Parking {
-        let found = |p: &Position| p.found.as_ref().map_or(0, |found| found.bytes);
-        let have: usize = self.positions.iter().map(found).sum();
-        let missing = self.min_bytes.min(self.max_bytes).saturating_sub(have);
+        let missing = self.enough().saturating_sub(self.readable_bytes());
         let waiting = Waiting::new(missing as i64);
         let mut partitions = Vec::with_capacity(self.positions.len());
         for position in &mut self.positions {
             let Ok(found) = &mut position.found else { continue };
+            let room_bytes = position.max_bytes.saturating_sub(found.readable_bytes()) as u64;
             found.records = Vec::new();
-            let room_bytes = position.max_bytes.saturating_sub(found.bytes) as u64;
             let mut parked = Parked { waiting: waiting.clone(), room_bytes };
             let mut state = position.partition.state();
             // What came since it was read counts too.

@@ -68,6 +68,12 @@ impl Log {
         slot.get_or_try_init(open).await.cloned()
     }
 
+    /// The leader epoch that this process had or has for a partition, if it ever opened it.
+    pub fn leader_epoch(&self, id: PartitionId) -> Option<i32> {
+        let slot = self.shard(id).get(&id)?.clone();
+        slot.get().map(|partition| partition.state().leader_epoch)
+    }
+
     /// Drops what is kept of a deleted topic. Who waits for one of its partitions is told.
     pub fn forget(&self, topic: Uuid) {
         for shard in &self.shards {

@@ -4,11 +4,10 @@
 //! `FileRecords.searchForTimestamp` of Apache Kafka 4.4.
 
 use super::partition::{Bounds, Partition};
-use crate::record::batch::{Batch, Header};
+use crate::record::batch::{Batch, Batches, Header};
 use crate::record::codec::{Codec, Stream};
 use crate::record::records::{self, Malformed, Slice, Source, skim};
 use crate::store::{Result, StoreError};
-use bytes::{Bytes, BytesMut};
 use std::ops::ControlFlow;
 
 /// A record, as far as it is told of.
@@ -108,38 +107,6 @@ impl Partition {
             }
         }
         Ok(())
-    }
-}
-
-/// The batches in what a store gave: slices that need not end where a batch does.
-struct Batches {
-    now: Bytes,
-    next: std::vec::IntoIter<Bytes>,
-}
-
-impl Batches {
-    fn new(slices: Vec<Bytes>) -> Self {
-        Self { now: Bytes::new(), next: slices.into_iter() }
-    }
-}
-
-impl Iterator for Batches {
-    type Item = Batch;
-
-    fn next(&mut self) -> Option<Batch> {
-        loop {
-            if let Some(batch) = Batch::split_off(&mut self.now) {
-                return Some(batch);
-            }
-            let next = self.next.next()?;
-            if self.now.is_empty() {
-                self.now = next;
-            } else {
-                let mut joined = BytesMut::from(&self.now[..]);
-                joined.extend_from_slice(&next);
-                self.now = joined.freeze();
-            }
-        }
     }
 }
 

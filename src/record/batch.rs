@@ -192,6 +192,38 @@ impl Batch {
     }
 }
 
+/// The batches in what a store gave: slices that need not end where a batch does.
+pub struct Batches {
+    now: Bytes,
+    next: std::vec::IntoIter<Bytes>,
+}
+
+impl Batches {
+    pub fn new(slices: Vec<Bytes>) -> Self {
+        Self { now: Bytes::new(), next: slices.into_iter() }
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Batch;
+
+    fn next(&mut self) -> Option<Batch> {
+        loop {
+            if let Some(batch) = Batch::split_off(&mut self.now) {
+                return Some(batch);
+            }
+            let next = self.next.next()?;
+            if self.now.is_empty() {
+                self.now = next;
+            } else {
+                let mut joined = BytesMut::from(&self.now[..]);
+                joined.extend_from_slice(&next);
+                self.now = joined.freeze();
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -54,14 +54,19 @@ pub struct Stream<'a> {
     end: usize,
     /// Bytes that were taken before those in the window.
     passed: u64,
+    limit: u64,
 }
 
 const WINDOW_BYTES: usize = 16 << 10;
 
 impl<'a> Stream<'a> {
     pub fn new(codec: Codec, bytes: &'a [u8]) -> Result<Self> {
+        Self::with_limit(codec, bytes, MAX_DECOMPRESSED_BYTES)
+    }
+
+    fn with_limit(codec: Codec, bytes: &'a [u8], limit: u64) -> Result<Self> {
         let from = codec.decompress(bytes)?;
-        Ok(Self { from, window: Box::new([0; WINDOW_BYTES]), at: 0, end: 0, passed: 0 })
+        Ok(Self { from, window: Box::new([0; WINDOW_BYTES]), at: 0, end: 0, passed: 0, limit })
     }
 
     /// Moves the window on when all in it was taken; false at the end.
@@ -71,7 +76,7 @@ impl<'a> Stream<'a> {
         }
         self.passed += self.end as u64;
         (self.at, self.end) = (0, 0);
-        if self.passed > MAX_DECOMPRESSED_BYTES {
+        if self.passed > self.limit {
             return Err(Malformed::TooLong);
         }
         self.end = self.from.read(&mut self.window[..]).map_err(|_| Malformed::Undecodable)?;
@@ -175,4 +180,98 @@ fn snappy_block(bytes: &[u8]) -> Result<Vec<u8>> {
         return Err(Malformed::TooLong);
     }
     snap::raw::Decoder::new().decompress_vec(bytes).map_err(|_| Malformed::Undecodable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::records::skim;
+    use crate::record::testing::{FROM_KAFKA, from_kafka};
+    use std::io::Write;
+
+    fn decompressed(codec: Codec, bytes: &[u8]) -> Result<Vec<u8>> {
+        let mut stream = Stream::new(codec, bytes)?;
+        let mut all = Vec::new();
+        while !stream.is_at_end()? {
+            all.push(stream.byte()?);
+        }
+        Ok(all)
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn lz4(bytes: &[u8], mode: lz4_flex::frame::BlockMode) -> Vec<u8> {
+        let info = lz4_flex::frame::FrameInfo::new().block_mode(mode);
+        let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn what_kafkas_producer_compressed_is_read_back() {
+        for (codec, _) in FROM_KAFKA {
+            let batch = from_kafka(codec);
+            assert_eq!(Codec::from_attributes(batch.header.attributes), Some(codec));
+            let bytes = batch.records();
+            let mut stream = Stream::new(codec, &bytes).unwrap();
+            let deltas: Vec<_> = (0..3).map(|_| skim(&mut stream).unwrap().offset_delta).collect();
+            assert_eq!((deltas, stream.is_at_end()), (vec![0, 1, 2], Ok(true)), "{codec:?}");
+        }
+    }
+
+    #[test]
+    fn more_than_the_window_is_read_in_every_form() {
+        let long: Vec<u8> = (0..200_000_u32).flat_map(|i| (i / 7).to_be_bytes()).collect();
+        let raw_snappy = snap::raw::Encoder::new().compress_vec(&long).unwrap();
+        let blocks = long.chunks(32 << 10).flat_map(|block| {
+            let block = snap::raw::Encoder::new().compress_vec(block).unwrap();
+            [&(block.len() as u32).to_be_bytes()[..], &block].concat()
+        });
+        let header = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01".iter().copied();
+        let framed_snappy: Vec<u8> = header.chain(blocks).collect();
+        let zstd = zstd::encode_all(&long[..], 0).unwrap();
+        let lz4 = lz4(&long, lz4_flex::frame::BlockMode::Independent);
+        for (codec, bytes) in [
+            (Codec::Gzip, gzip(&long)),
+            // Several members are one stream.
+            (Codec::Gzip, [gzip(&long[..999]), gzip(&long[999..])].concat()),
+            (Codec::Snappy, raw_snappy),
+            (Codec::Snappy, framed_snappy),
+            (Codec::Lz4, lz4),
+            (Codec::Zstd, zstd),
+        ] {
+            assert!(decompressed(codec, &bytes).unwrap() == long, "{codec:?}");
+            let cut = decompressed(codec, &bytes[..bytes.len() / 2]);
+            assert_eq!(cut.err(), Some(Malformed::Undecodable), "{codec:?}");
+            let mut stream = Stream::new(codec, &bytes).unwrap();
+            stream.skip(long.len()).unwrap();
+            assert_eq!((stream.position(), stream.byte()), (800_000, Err(Malformed::Truncated)));
+        }
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd] {
+            for garbage in [&b"garbage!!"[..], &[0xff; 100], b"\x82SNAPPY\0"] {
+                assert_eq!(decompressed(codec, garbage), Err(Malformed::Undecodable), "{codec:?}");
+            }
+        }
+        let linked = lz4(b"linked", lz4_flex::frame::BlockMode::Linked);
+        assert_eq!(decompressed(Codec::Lz4, &linked), Err(Malformed::Undecodable));
+    }
+
+    #[test]
+    fn a_few_bytes_do_not_become_gigabytes() {
+        let bomb = gzip(&[0; 100_000]);
+        let mut stream = Stream::with_limit(Codec::Gzip, &bomb, 50_000).unwrap();
+        assert_eq!(stream.skip(usize::MAX), Err(Malformed::TooLong));
+        assert!(stream.position() < 50_000 + 2 * WINDOW_BYTES as u64);
+        // Raw snappy that says it has 4 GiB.
+        let claim = [0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0];
+        assert_eq!(decompressed(Codec::Snappy, &claim), Err(Malformed::Undecodable));
+    }
 }

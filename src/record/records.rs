@@ -256,10 +256,8 @@ impl<'a> Iterator for Headers<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A record with key `k`, null value and the headers `h: null`, `h: ""`, as `kafka-clients`
-    /// writes it at offset delta 1 and timestamp delta 300.
-    const RECORD: &[u8] = &[26, 0, 0xd8, 0x04, 2, 2, b'k', 1, 4, 2, b'h', 1, 2, b'h', 0];
+    use crate::record::codec::Codec;
+    use crate::record::testing::from_kafka;
 
     fn skim_all(bytes: &[u8]) -> Result<Vec<Skimmed>> {
         let mut source = Slice::new(bytes);
@@ -271,35 +269,55 @@ mod tests {
     }
 
     #[test]
-    fn all_fields_of_a_record_are_slices_of_its_batch() {
-        let bytes = with_length(&RECORD[1..]);
-        let record = Records::new(&bytes).next().unwrap().unwrap();
-        assert_eq!((record.timestamp_delta, record.offset_delta), (300, 1));
-        assert_eq!((record.key, record.value), (Some(&b"k"[..]), None));
-        let headers: Vec<_> = record.headers.map(Result::unwrap).collect();
-        assert_eq!(headers, [(&b"h"[..], None), (&b"h"[..], Some(&b""[..]))]);
-
-        let skimmed = Skimmed { timestamp_delta: 300, offset_delta: 1, has_key: true };
-        assert_eq!(skim_all(&bytes.repeat(2)), Ok(vec![skimmed; 2]));
+    fn the_fields_of_records_are_slices_of_their_batch() {
+        let bytes = from_kafka(Codec::None).records();
+        let records: Vec<_> = Records::new(&bytes).map(Result::unwrap).collect();
+        let fields: Vec<_> = records
+            .iter()
+            .map(|r| (r.timestamp_delta, r.offset_delta, r.key, r.value, r.headers.clone().count()))
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                (0, 0, Some(&b"k1"[..]), Some(&b"one one one one one one one one"[..]), 2),
+                (14, 1, Some(b"k2"), Some(b"two"), 0),
+                (14, 2, Some(b"k3"), None, 0),
+            ]
+        );
+        let headers: Vec<_> = records[0].headers.clone().map(Result::unwrap).collect();
+        assert_eq!(headers, [(&b"h"[..], Some(&b"1"[..])), (b"h", Some(b"2"))]);
+        let skimmed = skim_all(&bytes).unwrap();
+        assert_eq!(skimmed[2], Skimmed { timestamp_delta: 14, offset_delta: 2, has_key: true });
+        assert_eq!(skimmed.len(), 3);
     }
 
     #[test]
     fn lengths_that_do_not_add_up_are_refused() {
-        let body = &RECORD[1..];
-        for (len, error) in [
-            (body.len() as u8 - 1, Malformed::BadLength),
-            (body.len() as u8 + 1, Malformed::BadLength),
-            (0, Malformed::BadLength),
-        ] {
-            let mut bytes = vec![2 * len];
-            bytes.extend_from_slice(body);
-            assert_eq!(skim_all(&bytes), Err(error), "length {len}");
-        }
+        // One record: attributes, deltas 0 and 0, null key, value "v", no headers.
+        let body = [0, 0, 0, 1, 2, b'v', 0];
+        let with_length = |length: u8| [&[2 * length][..], &body].concat();
+        assert_eq!(skim_all(&with_length(7)).map(|records| records.len()), Ok(1));
+        assert_eq!(skim_all(&with_length(0)), Err(Malformed::BadLength));
+        assert_eq!(skim_all(&with_length(6)), Err(Malformed::BadLength));
+        assert_eq!(skim_all(&with_length(8)), Err(Malformed::BadLength));
         assert_eq!(skim_all(&[1]), Err(Malformed::BadLength), "a negative length");
-        for end in 1..body.len() {
-            let bytes = &with_length(body)[..end];
-            assert!(skim_all(bytes).is_err() && Records::new(bytes).any(|r| r.is_err()), "{end}");
+        for end in 1..8 {
+            let cut = &with_length(7)[..end];
+            assert!(skim_all(cut).is_err() && Records::new(cut).any(|r| r.is_err()), "{end}");
         }
+        // A value that would reach into the next record.
+        let reaching = [14, 0, 0, 0, 1, 4, b'v', 0, 14, 0, 0, 0, 1, 2, b'v', 0];
+        assert_eq!(skim_all(&reaching), Err(Malformed::BadLength));
+    }
+
+    #[test]
+    fn a_negative_length_is_null_but_not_for_a_header_key_or_a_count() {
+        // -2 is null for Kafka, too.
+        assert_eq!(skim_all(&[12, 0, 0, 0, 3, 3, 0]).map(|r| r[0].has_key), Ok(false));
+        assert_eq!(skim_all(&[12, 0, 0, 0, 1, 1, 1]), Err(Malformed::BadLength));
+        assert_eq!(skim_all(&[16, 0, 0, 0, 1, 1, 2, 1, 1]), Err(Malformed::BadLength));
+        let headers = Records::new(&[16, 0, 0, 0, 1, 1, 2, 1, 1]).next().unwrap().unwrap().headers;
+        assert_eq!(headers.map(|header| header.is_err()).collect::<Vec<_>>(), [true]);
     }
 
     #[test]
@@ -315,11 +333,5 @@ mod tests {
         max[9] = 1;
         assert_eq!(varlong(&mut Slice::new(&max)), Ok(i64::MIN));
         assert_eq!(varlong(&mut Slice::new(&[0xff; 11])), Err(Malformed::BadNumber));
-    }
-
-    fn with_length(body: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![2 * body.len() as u8];
-        bytes.extend_from_slice(body);
-        bytes
     }
 }

@@ -1,7 +1,53 @@
-//! Batches for tests, written as a producer writes them.
+//! Batches for tests: some as Kafka's own producer wrote them, others made as a test needs them.
 
 use super::batch::{Batch, HEADER_BYTES};
+use super::codec::Codec;
 use bytes::{BufMut, Bytes, BytesMut};
+
+/// The same three records as Apache Kafka 4.4 stored them from its console producer, in each of
+/// its codecs: `k1` with headers `h: 1` and `h: 2`, then `k2: two`, then `k3` with a null value.
+pub const FROM_KAFKA: [(Codec, &str); 5] = [
+    (
+        Codec::None,
+        "0000000000000000000000760000000002b1805c78000000000002000001a229a6d401000001a229a6d40f\
+         0000000000000035000000000000000000035e000000046b313e6f6e65206f6e65206f6e65206f6e65206f\
+         6e65206f6e65206f6e65206f6e6504026802310268023216001c02046b320674776f0010001c04046b3301\
+         00",
+    ),
+    (
+        Codec::Gzip,
+        "00000000000000000000006f00000000028c44bb02000100000002000001a229a71fd1000001a229a71fe0\
+         000000000000003a000000000000000000031f8b08000000000000ff8b63606060c936b4cbcf4b55c08359\
+         9832980c81d8488c418e8925db88ada43c9f4180418e8525db989101004833156445000000",
+    ),
+    (
+        Codec::Snappy,
+        "0000000000000000000000770000000002a1f92584000200000002000001a229a72693000001a229a72724\
+         000000000000003b0000000000000000000382534e4150505900000000010000000100000032472c5e0000\
+         00046b313e6f6e65206a04007c0402680231026802321800a20202046b320674776f001200a20204046b33\
+         0100",
+    ),
+    (
+        Codec::Lz4,
+        "0000000000000000000000720000000002b51b00fc000300000002000001a229a7300e000001a229a73077\
+         000000000000003c0000000000000000000304224d1860408232000000cf5e000000046b313e6f6e652004\
+         0008f0110402680231026802321800d20102046b320674776f001200d20104046b33010000000000",
+    ),
+    (
+        Codec::Zstd,
+        "0000000000000000000000700000000002a2a0f17e000400000002000001a229a737f3000001a229a73881\
+         000000000000003d0000000000000000000328b52ffd00589c0100c4025e000000046b313e6f6e65200402\
+         6802310268023218009c0202046b320674776f0012009c0204046b3301000100872e09010000",
+    ),
+];
+
+/// A batch of [`FROM_KAFKA`].
+pub fn from_kafka(codec: Codec) -> Batch {
+    let text = FROM_KAFKA.iter().find(|(known, _)| *known == codec).unwrap().1;
+    let digits: Vec<u32> = text.chars().map(|c| c.to_digit(16).unwrap()).collect();
+    let bytes: Vec<u8> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
+    Batch::split_off(&mut bytes.into()).unwrap()
+}
 
 /// A batch to be encoded; what a test does not set is as an honest producer has it.
 #[derive(Clone, Debug)]
@@ -96,8 +142,7 @@ impl Draft {
     }
 
     pub fn batch(&self) -> Batch {
-        let Some(batch) = Batch::split_off(&mut self.encode()) else { panic!("a whole batch") };
-        batch
+        Batch::split_off(&mut self.encode()).unwrap()
     }
 }
 

@@ -214,6 +214,13 @@ impl Walk<'_> {
     }
 }
 
+/// A code that says enough.
+impl From<ErrorCode> for Invalid {
+    fn from(code: ErrorCode) -> Self {
+        invalid(code, "")
+    }
+}
+
 impl From<Malformed> for Invalid {
     fn from(malformed: Malformed) -> Self {
         let message = match malformed {
@@ -227,5 +234,225 @@ impl From<Malformed> for Invalid {
             }
         };
         invalid_record(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::testing::{Draft, DraftRecord, FROM_KAFKA, from_kafka, put_varint};
+    use std::io::Write;
+
+    const NOW_MS: i64 = 1_800_000_000_000;
+
+    fn checked(draft: &Draft) -> Result<Batch, Invalid> {
+        checked_by(draft, Rules::default())
+    }
+
+    fn checked_by(draft: &Draft, rules: Rules) -> Result<Batch, Invalid> {
+        let mut batch = draft.batch();
+        check(&mut batch, &rules, NOW_MS).map(|()| batch)
+    }
+
+    /// The code of a batch that is refused. The expected codes in this file are what Apache Kafka
+    /// 4.4 answers to the same batch, but for the three differences that the module names.
+    fn refused(draft: &Draft) -> ErrorCode {
+        checked(draft).map_or_else(|invalid| invalid.code, |_| ErrorCode::None)
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn batches_of_kafkas_producer_are_good_and_stay_as_they_are() {
+        for (codec, _) in FROM_KAFKA {
+            let mut batch = from_kafka(codec);
+            let before = batch.rest();
+            assert_eq!(check(&mut batch, &Rules::default(), NOW_MS), Ok(()), "{codec:?}");
+            assert_eq!(batch.rest(), before);
+            assert_eq!(batch.rest().as_ptr(), before.as_ptr(), "not even copied");
+        }
+    }
+
+    #[test]
+    fn a_partition_gets_exactly_one_whole_batch() {
+        let good = Draft::of(&["a"]).encode();
+        let bytes = |parts: &[&[u8]]| Bytes::from(parts.concat());
+        let code = |records: Bytes, version| {
+            only_batch(records, version).map_or_else(|e| e.code, |_| ErrorCode::None)
+        };
+        let changed = |at: usize, to: u8| {
+            let mut bytes = good.to_vec();
+            bytes[at] = to;
+            Bytes::from(bytes)
+        };
+        assert_eq!(code(good.clone(), 3), ErrorCode::None);
+        // What is behind it and no whole batch is dropped.
+        assert_eq!(code(bytes(&[&good, &[1; 10]]), 12), ErrorCode::None);
+        assert_eq!(code(bytes(&[&good, &good[..60]]), 12), ErrorCode::None);
+        assert_eq!(only_batch(bytes(&[&good, &[1; 10]]), 12).unwrap().len(), good.len());
+
+        assert_eq!(code(bytes(&[&good, &good]), 12), ErrorCode::InvalidRecord);
+        assert_eq!(code(bytes(&[&good, &[0; 20]]), 12), ErrorCode::CorruptMessage);
+        assert_eq!(code(Bytes::new(), 12), ErrorCode::InvalidRecord);
+        assert_eq!(code(good.slice(..5), 12), ErrorCode::InvalidRecord);
+        assert_eq!(code(good.slice(..good.len() - 5), 12), ErrorCode::InvalidRecord);
+        assert_eq!(code(bytes(&[&[0; 16]]), 12), ErrorCode::CorruptMessage);
+        assert_eq!(code(changed(11, 13), 12), ErrorCode::CorruptMessage, "length 13");
+        assert_eq!(code(changed(8, 0xff), 12), ErrorCode::CorruptMessage, "negative length");
+        assert_eq!(code(changed(11, 20), 12), ErrorCode::CorruptMessage, "less than a header");
+        assert_eq!(code(changed(16, 0), 12), ErrorCode::InvalidRecord, "magic 0");
+        assert_eq!(code(changed(16, 1), 12), ErrorCode::InvalidRecord, "magic 1");
+        assert_eq!(code(changed(16, 3), 12), ErrorCode::CorruptMessage, "magic 3");
+        assert_eq!(code(changed(16, 0xff), 12), ErrorCode::CorruptMessage, "magic -1");
+
+        let zstd = Draft { attributes: 4, ..Draft::of(&["a"]) }.encode();
+        assert_eq!(code(zstd.clone(), 6), ErrorCode::UnsupportedCompressionType);
+        assert_eq!(code(zstd, 7), ErrorCode::None);
+    }
+
+    #[test]
+    fn every_bit_behind_the_leader_epoch_is_under_the_checksum_or_checked() {
+        let good = Draft::of(&["hello"]).encode();
+        let leader_epoch = 12..16;
+        for at in (0..good.len()).filter(|at| !leader_epoch.contains(at)) {
+            for bit in 0..8 {
+                let mut bytes = good.to_vec();
+                bytes[at] ^= 1 << bit;
+                let batch = only_batch(bytes.into(), 12);
+                let outcome = batch.and_then(|mut b| check(&mut b, &Rules::default(), NOW_MS));
+                assert!(outcome.is_err(), "byte {at} bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_header_must_be_that_of_a_new_batch_of_a_client() {
+        let good = Draft::of(&["a", "b"]);
+        let with = |change: fn(&mut Draft)| {
+            let mut draft = good.clone();
+            change(&mut draft);
+            refused(&draft)
+        };
+        assert_eq!(with(|_| {}), ErrorCode::None);
+        assert_eq!(with(|d| d.base_offset = 7), ErrorCode::InvalidRecord);
+        assert_eq!(with(|d| d.record_count = Some(3)), ErrorCode::InvalidRecord);
+        assert_eq!(with(|d| d.last_offset_delta = Some(9)), ErrorCode::InvalidRecord);
+        assert_eq!(with(|d| d.last_offset_delta = Some(-1)), ErrorCode::InvalidRecord);
+        assert_eq!(with(|d| d.record_count = Some(-1)), ErrorCode::InvalidRecord);
+        assert_eq!(with(|d| d.records.clear()), ErrorCode::InvalidRecord);
+        assert_eq!(with(|d| d.attributes = 1 << 5), ErrorCode::InvalidRecord, "control");
+        assert_eq!(with(|d| d.producer_id = 5), ErrorCode::InvalidRecord, "no sequence");
+        assert_eq!(with(|d| (d.producer_id, d.base_sequence) = (5, 0)), ErrorCode::None);
+        assert_eq!(with(|d| d.producer_id = -5), ErrorCode::None);
+        for codec in 5..=7 {
+            let draft = Draft { attributes: codec, ..good.clone() };
+            assert_eq!(refused(&draft), ErrorCode::InvalidRecord, "codec {codec}");
+        }
+        let max_message_bytes = good.encode().len();
+        let rules = Rules { max_message_bytes, ..Rules::default() };
+        assert!(checked_by(&good, rules).is_ok());
+        let rules = Rules { max_message_bytes: max_message_bytes - 1, ..rules };
+        assert_eq!(checked_by(&good, rules).unwrap_err().code, ErrorCode::MessageTooLarge);
+    }
+
+    #[test]
+    fn the_records_must_be_those_that_the_header_counts() {
+        let two = Draft::of(&["a", "b"]);
+        let records = two.payload();
+        let claim = |count: i32, payload: Vec<u8>, attributes: i16| {
+            refused(&Draft {
+                record_count: Some(count),
+                last_offset_delta: Some(count - 1),
+                payload: Some(payload),
+                attributes,
+                ..two.clone()
+            })
+        };
+        for (attributes, pack) in [(0, <[u8]>::to_vec as fn(&[u8]) -> Vec<u8>), (1, gzip)] {
+            let claim = |count, payload: &[u8]| claim(count, pack(payload), attributes);
+            assert_eq!(claim(2, &records), ErrorCode::None);
+            assert_eq!(claim(1, &records), ErrorCode::InvalidRecord);
+            assert_eq!(claim(3, &records), ErrorCode::InvalidRecord);
+            assert_eq!(claim(i32::MAX, &records), ErrorCode::InvalidRecord);
+            assert_eq!(claim(2, &[&records[..], &[0]].concat()), ErrorCode::InvalidRecord);
+            assert_eq!(claim(2, &records[..records.len() - 1]), ErrorCode::InvalidRecord);
+            // Two records that both have offset delta 0.
+            let first = &records[..records.len() / 2];
+            assert_eq!(claim(2, &first.repeat(2)), ErrorCode::InvalidRecord);
+        }
+        assert_eq!(claim(2, records.clone(), 1), ErrorCode::InvalidRecord, "not gzip");
+        let packed = gzip(&records);
+        assert_eq!(claim(2, packed[..packed.len() - 9].to_vec(), 1), ErrorCode::InvalidRecord);
+    }
+
+    #[test]
+    fn records_that_are_to_blame_are_named() {
+        let mut draft = Draft { base_timestamp: NOW_MS, ..Draft::of(&["a", "b", "c"]) };
+        draft.records[1].key = Some(b"k");
+        let compacted = Rules { is_compacted: true, ..Rules::default() };
+        let places = |invalid: &Invalid| invalid.records.iter().map(|r| r.0).collect::<Vec<_>>();
+
+        assert!(checked(&draft).is_ok());
+        let invalid = checked_by(&draft, compacted).unwrap_err();
+        assert_eq!((invalid.code, places(&invalid)), (ErrorCode::InvalidRecord, vec![0, 2]));
+
+        // An hour is allowed between the clocks of client and broker.
+        draft.records[1].timestamp_delta = 3_600_000;
+        assert!(checked(&draft).is_ok());
+        draft.records[1].timestamp_delta += 1;
+        let invalid = checked(&draft).unwrap_err();
+        assert_eq!((invalid.code, places(&invalid)), (ErrorCode::InvalidTimestamp, vec![1]));
+
+        // Of the two codes that of the timestamp wins.
+        let invalid = checked_by(&draft, compacted).unwrap_err();
+        assert_eq!((invalid.code, places(&invalid)), (ErrorCode::InvalidTimestamp, vec![0, 1, 2]));
+
+        let many = Draft { records: vec![DraftRecord::default(); 5000], ..draft };
+        let invalid = checked_by(&many, compacted).unwrap_err();
+        assert_eq!(invalid.records.len(), MAX_RECORDS_NAMED);
+    }
+
+    #[test]
+    fn times_have_limits_that_a_topic_sets_and_none_is_no_time() {
+        let rules = Rules { timestamp_before_max_ms: 1000, ..Rules::default() };
+        let at = |timestamp| checked_by(&Draft::at(&[timestamp]), rules).err().map(|e| e.code);
+        assert_eq!(at(NOW_MS - 1000), None);
+        assert_eq!(at(NOW_MS - 1001), Some(ErrorCode::InvalidTimestamp));
+        assert_eq!(at(-1), None);
+        assert_eq!(at(i64::MIN), Some(ErrorCode::InvalidTimestamp));
+        assert_eq!(at(i64::MAX), Some(ErrorCode::InvalidTimestamp));
+        assert_eq!(refused(&Draft::at(&[-5])), ErrorCode::None);
+        assert_eq!(refused(&Draft::at(&[0])), ErrorCode::None);
+    }
+
+    #[test]
+    fn a_header_that_lies_about_the_largest_time_is_put_right() {
+        for attributes in [0, 1 << 3] {
+            let lie = Draft {
+                max_timestamp: Some(1_700_000_999_999),
+                attributes,
+                ..Draft::at(&[1_700_000_000_000, 1_700_000_000_007])
+            };
+            let batch = checked(&lie).unwrap();
+            // LogAppendTime: the header's time is that of every record, as Kafka has it.
+            let time = if attributes == 0 { 1_700_000_000_007 } else { 1_700_000_999_999 };
+            assert_eq!((batch.header.max_timestamp, batch.header.attributes), (time, 0));
+            let mut stored = [&batch.prefix()[..], &batch.rest()].concat().into();
+            let stored = Batch::split_off(&mut stored).unwrap();
+            assert_eq!(stored.header, batch.header);
+            assert_eq!(stored.checksum(), stored.header.crc);
+        }
+    }
+
+    #[test]
+    fn a_varint_that_never_ends_is_refused() {
+        let mut payload = vec![0xff; 6];
+        put_varint(&mut payload, 1);
+        let draft = Draft { payload: Some(payload), ..Draft::of(&["a"]) };
+        assert_eq!(refused(&draft), ErrorCode::InvalidRecord);
     }
 }
