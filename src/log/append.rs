@@ -242,3 +242,243 @@ impl Future for Appending {
         Pin::new(&mut self.0).poll(cx).map(|answer| answer.unwrap_or(ended))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::testing::{Fixture, PARTITION};
+    use crate::record::testing::Draft;
+    use crate::store::{State as StoreState, Storage};
+
+    fn base(answer: Answer) -> Result<i64, ErrorCode> {
+        answer.map(|appended| appended.base_offset)
+    }
+
+    fn unavailable() -> StoreError {
+        StoreError::Unavailable("test".into())
+    }
+
+    #[tokio::test]
+    async fn batches_have_their_offsets_at_once_and_are_visible_when_stored() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let mut first = f.submit(&Draft::of(&["a", "b"])).await;
+        let mut second = f.submit(&Draft::of(&["c"])).await;
+        let bounds = f.bounds();
+        assert_eq!((bounds.log_end_offset, bounds.high_watermark), (3, 0));
+        let (held, next) = (f.store.next().await, f.store.next().await);
+        assert_eq!((held.expected, next.expected), (0, 2));
+        assert_eq!((first.now(), second.now()), (None, None), "no ack before the commit");
+
+        held.store(&f.store).await;
+        assert_eq!(base(first.await), Ok(0));
+        assert_eq!(f.bounds().high_watermark, 2);
+        assert_eq!(second.now(), None);
+        next.store(&f.store).await;
+        assert_eq!(base(second.await), Ok(2));
+        let stored = [(0, "a"), (1, "b"), (2, "c")].map(|(offset, v)| (offset, v.to_string()));
+        assert_eq!(f.stored().await, stored);
+    }
+
+    #[tokio::test]
+    async fn after_a_conflict_all_pending_batches_get_new_places_in_the_same_order() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let producer = |sequence| Draft::of(&["ours"]).from_producer(7, 0, sequence);
+        let mut appending = Vec::new();
+        for sequence in 0..3 {
+            appending.push(f.submit(&producer(sequence)).await);
+        }
+        let retry = f.submit(&producer(1)).await;
+        // Somebody else writes to the host's log.
+        let mut theirs = Draft::of(&["theirs", "theirs"]).batch();
+        theirs.stamp(0, 0);
+        f.store.memory.append(PARTITION, 0, vec![theirs]).await.unwrap();
+        f.store.next().await.store(&f.store).await;
+        for _ in 1..3 {
+            f.store.next().await.fail(StoreError::Conflict { log_end_offset: 2 });
+        }
+        for expected in 2..5 {
+            let held = f.store.next().await;
+            assert_eq!(held.expected, expected);
+            assert_eq!(held.batches[0].header.base_offset, expected);
+            held.store(&f.store).await;
+        }
+        for (expected, appending) in (2..).zip(appending) {
+            assert_eq!(base(appending.await), Ok(expected));
+        }
+        assert_eq!(base(retry.await), Ok(3));
+        assert_eq!(base(f.append(&producer(2)).await), Ok(4), "also a later retry");
+        assert_eq!(f.stored().await.len(), 5);
+        assert_eq!(f.store.opens(), 1, "a conflict says where the log ends");
+    }
+
+    #[tokio::test]
+    async fn a_duplicate_waits_for_the_first_and_is_stored_once() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let draft = Draft::of(&["a", "b"]).from_producer(7, 0, 0);
+        let first = f.submit(&draft).await;
+        let mut retry = f.submit(&draft).await;
+        assert_eq!(retry.now(), None);
+        f.store.next().await.store(&f.store).await;
+        let answer = first.await.unwrap();
+        assert_eq!((answer.base_offset, answer.log_append_time_ms), (0, -1));
+        let answer = retry.await.unwrap();
+        assert_eq!((answer.base_offset, answer.log_append_time_ms), (0, draft.base_timestamp));
+        assert_eq!(f.bounds().log_end_offset, 2);
+    }
+
+    #[tokio::test]
+    async fn a_batch_whose_outcome_is_unknown_is_stored_once_if_its_client_tries_again() {
+        for was_stored in [true, false] {
+            let f = Fixture::new().await;
+            let draft = Draft::of(&["a"]).from_producer(7, 0, 0);
+            f.store.hold();
+            let first = f.submit(&draft).await;
+            let second = f.submit(&Draft::of(&["b"]).from_producer(8, 0, 0)).await;
+            let held = f.store.next().await;
+            match was_stored {
+                true => held.store_and_fail(&f.store, StoreError::TimedOut).await,
+                false => held.fail(StoreError::TimedOut),
+            }
+            assert_eq!(first.await, Err(ErrorCode::RequestTimedOut));
+            let retry = f.submit(&draft).await;
+            // What was submitted behind it is awaited before anything else is.
+            f.store.next().await.store(&f.store).await;
+            let mut left = if was_stored { 0 } else { 2 };
+            while left > 0 {
+                f.store.next().await.store(&f.store).await;
+                left -= 1;
+            }
+            assert_eq!(base(retry.await), Ok(if was_stored { 0 } else { 1 }));
+            assert_eq!(base(second.await), Ok(if was_stored { 1 } else { 0 }));
+            assert_eq!((f.stored().await.len(), f.store.opens()), (2, 2));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_followed_a_lost_batch_of_its_producer_is_out_of_order() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let draft = |sequence| Draft::of(&["a"]).from_producer(7, 0, sequence);
+        assert_eq!(f.bounds().log_end_offset, 0);
+        let (zeroth, first, second) =
+            (f.submit(&draft(0)).await, f.submit(&draft(1)).await, f.submit(&draft(2)).await);
+        f.store.next().await.store(&f.store).await;
+        f.store.next().await.fail(unavailable());
+        f.store.next().await.store(&f.store).await;
+        assert_eq!(base(zeroth.await), Ok(0));
+        assert_eq!(base(first.await), Err(ErrorCode::KafkaStorageError));
+        assert_eq!(base(second.await), Err(ErrorCode::OutOfOrderSequenceNumber));
+        let again = f.submit(&draft(1)).await;
+        f.store.next().await.store(&f.store).await;
+        assert_eq!(base(again.await), Ok(1));
+    }
+
+    #[tokio::test]
+    async fn a_partition_that_cannot_be_opened_anew_is_tried_again_by_the_next_append() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let lost = f.submit(&Draft::of(&["lost"])).await;
+        f.store.openings.lock().unwrap().push_back(Err(unavailable()));
+        let waits = f.submit(&Draft::of(&["waits"])).await;
+        f.store.next().await.fail(unavailable());
+        f.store.next().await.store(&f.store).await;
+        assert_eq!(base(lost.await), Err(ErrorCode::KafkaStorageError));
+        assert_eq!(base(waits.await), Err(ErrorCode::KafkaStorageError));
+
+        let again = f.submit(&Draft::of(&["again"])).await;
+        f.store.next().await.store(&f.store).await;
+        assert_eq!(base(again.await), Ok(0));
+        assert_eq!(f.store.opens(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_lost_records_gives_no_offset_a_second_time() {
+        let f = Fixture::new().await;
+        assert_eq!(base(f.append(&Draft::of(&["a", "b"])).await), Ok(0));
+        f.store.hold();
+        let next = f.submit(&Draft::of(&["c"])).await;
+        f.store.openings.lock().unwrap().push_back(Ok(Opened::default()));
+        f.store.next().await.fail(StoreError::Conflict { log_end_offset: 0 });
+        assert_eq!(base(next.await), Err(ErrorCode::NotLeaderOrFollower));
+        let later = f.submit(&Draft::of(&["d"])).await;
+        assert_eq!(base(later.await), Err(ErrorCode::KafkaStorageError));
+        assert_eq!(f.partition.bounds(-1).err(), Some(ErrorCode::KafkaStorageError));
+    }
+
+    #[tokio::test]
+    async fn a_fenced_writer_acks_nothing_more() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let appending = [f.submit(&Draft::of(&["a"])).await, f.submit(&Draft::of(&["b"])).await];
+        f.store.next().await.fail(StoreError::Fenced);
+        for answer in appending {
+            assert_eq!(base(answer.await), Err(ErrorCode::NotLeaderOrFollower));
+        }
+        let later = f.submit(&Draft::of(&["c"])).await;
+        assert_eq!(base(later.await), Err(ErrorCode::NotLeaderOrFollower));
+        assert_eq!(f.bounds_error(), Some(ErrorCode::NotLeaderOrFollower));
+        f.store.state.send_replace(StoreState::Fenced(Default::default()));
+        assert_eq!(f.log.partition(PARTITION).await.err(), Some(StoreError::Fenced));
+        assert_eq!(f.log.leader_epoch(PARTITION), Some(0), "still known");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_goes_away_changes_nothing() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        drop(f.submit(&Draft::of(&["a"])).await);
+        f.store.next().await.store(&f.store).await;
+        let next = f.submit(&Draft::of(&["b"])).await;
+        f.store.next().await.store(&f.store).await;
+        assert_eq!(base(next.await), Ok(1));
+    }
+
+    #[tokio::test]
+    async fn memory_of_a_batch_is_given_back_when_it_is_stored() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let before = f.log.room.available_permits();
+        drop(f.submit(&Draft::of(&["a"])).await);
+        assert_eq!(f.log.room.available_permits(), before - 1);
+        f.store.next().await.store(&f.store).await;
+        let next = f.submit(&Draft::of(&["b"])).await;
+        f.store.next().await.store(&f.store).await;
+        next.await.unwrap();
+        assert_eq!(f.log.room.available_permits(), before);
+    }
+
+    #[tokio::test]
+    async fn appends_of_many_at_once_have_dense_offsets() {
+        let f = std::sync::Arc::new(Fixture::new().await);
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let f = f.clone();
+            tasks.spawn(async move { base(f.append(&Draft::of(&["a", "b"])).await) });
+        }
+        let mut offsets: Vec<i64> =
+            tasks.join_all().await.into_iter().map(|o| o.unwrap()).collect();
+        offsets.sort_unstable();
+        assert_eq!(offsets, (0..50).map(|i| 2 * i).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn a_deleted_topic_answers_whoever_waits_for_it() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let appending = f.submit(&Draft::of(&["a"])).await;
+        f.log.forget(PARTITION.topic);
+        assert_eq!(base(appending.await), Err(ErrorCode::UnknownTopicOrPartition));
+        f.store.next().await.store(&f.store).await;
+        tokio::task::yield_now().await;
+        assert_eq!(f.bounds_error(), Some(ErrorCode::UnknownTopicOrPartition));
+    }
+
+    impl Fixture {
+        fn bounds_error(&self) -> Option<ErrorCode> {
+            self.partition.bounds(-1).err()
+        }
+    }
+}

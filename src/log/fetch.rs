@@ -177,23 +177,39 @@ impl Drop for Parking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::testing::{PARTITION, append, log};
+    use crate::log::testing::{Fixture, PARTITION};
     use crate::record::testing::Draft;
+    use crate::store::{PartitionId, State, StoreError};
 
-    async fn fetch(log: &Log, offset: i64) -> Fetch {
-        let partition = log.partition(PARTITION).await.unwrap();
-        let positions = vec![Position::new(partition, offset, 1 << 20, -1)];
-        let max_wait = Duration::from_secs(3600);
-        Fetch { positions, max_bytes: 1 << 20, min_bytes: 1, max_wait }
+    const OTHER: PartitionId = PartitionId { partition: 1, ..PARTITION };
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    impl Fixture {
+        fn at(&self, offset: i64) -> Position {
+            Position::new(self.partition.clone(), offset, 1 << 20, -1)
+        }
+    }
+
+    /// A fetch that is content with one byte and waits for long.
+    fn fetch(positions: Vec<Position>) -> Fetch {
+        Fetch { positions, max_bytes: 1 << 20, min_bytes: 1, max_wait: HOUR }
+    }
+
+    fn bytes(fetch: &Fetch) -> Vec<Result<usize, ErrorCode>> {
+        let bytes = |p: &Position| p.found.as_ref().map(|found| found.bytes).map_err(|code| *code);
+        fetch.positions.iter().map(bytes).collect()
+    }
+
+    fn batch_bytes() -> usize {
+        Draft::of(&["a"]).encode().len()
     }
 
     #[tokio::test]
     async fn what_was_appended_is_read_back_with_its_offset_and_epoch() {
-        let log = log().await;
-        assert_eq!(append(&log, Draft::of(&["a", "b"])).await.unwrap().base_offset, 0);
-        assert_eq!(append(&log, Draft::of(&["c"])).await.unwrap().base_offset, 2);
-
-        let mut fetch = fetch(&log, 1).await;
+        let f = Fixture::new().await;
+        f.append(&Draft::of(&["a", "b"])).await.unwrap();
+        f.append(&Draft::of(&["c"])).await.unwrap();
+        let mut fetch = fetch(vec![f.at(1)]);
         assert!(fetch.read().await);
         let found = fetch.positions.remove(0).found.unwrap();
         assert_eq!(found.bounds.high_watermark, 3);
@@ -201,5 +217,206 @@ mod tests {
         expected[7] = 2;
         expected[12..16].copy_from_slice(&[0; 4]);
         assert_eq!(found.records[1], expected);
+    }
+
+    #[tokio::test]
+    async fn offsets_outside_of_the_log_are_refused_at_once() {
+        let f = Fixture::new().await;
+        f.append(&Draft::of(&["a", "b"])).await.unwrap();
+        for (offset, expected) in [(-5, false), (0, true), (2, true), (3, false)] {
+            let mut fetch = fetch(vec![f.at(offset)]);
+            fetch.min_bytes = 1 << 20;
+            let is_answer = fetch.read().await;
+            let refused = bytes(&fetch)[0] == Err(ErrorCode::OffsetOutOfRange);
+            assert_eq!((refused, is_answer), (!expected, !expected), "offset {offset}");
+        }
+        // What is not yet stored is neither seen nor out of range.
+        f.store.hold();
+        drop(f.submit(&Draft::of(&["c"])).await);
+        let mut fetch = fetch(vec![f.at(3)]);
+        assert!(!fetch.read().await);
+        assert_eq!(bytes(&fetch), [Ok(0)]);
+    }
+
+    #[tokio::test]
+    async fn a_client_with_another_leader_epoch_is_told() {
+        let f = Fixture::new().await;
+        f.partition.state().leader_epoch = 5;
+        for (epoch, expected) in [
+            (-1, None),
+            (5, None),
+            (4, Some(ErrorCode::FencedLeaderEpoch)),
+            (6, Some(ErrorCode::UnknownLeaderEpoch)),
+        ] {
+            let position = Position::new(f.partition.clone(), 0, 100, epoch);
+            let mut fetch = fetch(vec![position]);
+            assert_eq!(fetch.read().await, expected.is_some());
+            assert_eq!(bytes(&fetch)[0].err(), expected, "epoch {epoch}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_batch_comes_whole_and_the_limits_hold_for_the_rest() {
+        let f = Fixture::new().await;
+        let other = f.log.partition(OTHER).await.unwrap();
+        let empty = || Position::new(other.clone(), 0, 1 << 20, -1);
+        for _ in 0..3 {
+            f.append(&Draft::of(&["a"])).await.unwrap();
+        }
+        let one = batch_bytes();
+        let read = async |max_bytes, positions| {
+            let mut fetch = Fetch { max_bytes, ..fetch(positions) };
+            fetch.read().await;
+            bytes(&fetch).into_iter().map(Result::unwrap).collect::<Vec<_>>()
+        };
+        assert_eq!(read(1, vec![f.at(0), f.at(1)]).await, [one, 0]);
+        assert_eq!(read(0, vec![f.at(0)]).await, [one]);
+        // The rule is for the first batch, not for the first partition.
+        assert_eq!(read(1, vec![empty(), f.at(1), f.at(0)]).await, [0, one, 0]);
+        assert_eq!(read(2 * one, vec![f.at(0), f.at(0)]).await, [2 * one, 0]);
+        assert_eq!(read(3 * one, vec![f.at(1), f.at(0)]).await, [2 * one, one]);
+        let limited = Position { max_bytes: one + 1, ..f.at(0) };
+        assert_eq!(read(1 << 20, vec![limited, f.at(0)]).await, [one, 3 * one]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_asked_of_the_store_where_there_is_nothing_new() {
+        let f = Fixture::new().await;
+        f.append(&Draft::of(&["a"])).await.unwrap();
+        let mut fetch = fetch(vec![f.at(1)]);
+        assert!(!fetch.read().await);
+        assert_eq!(f.store.reads(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_error_is_answered_at_once_with_what_there_is() {
+        let f = Fixture::new().await;
+        f.append(&Draft::of(&["a"])).await.unwrap();
+        let mut fetch = fetch(vec![f.at(99), f.at(0)]);
+        fetch.min_bytes = 1 << 20;
+        assert!(fetch.read().await);
+        assert_eq!(bytes(&fetch), [Err(ErrorCode::OffsetOutOfRange), Ok(batch_bytes())]);
+    }
+
+    #[tokio::test]
+    async fn who_does_not_wait_or_ask_is_answered_at_once() {
+        let f = Fixture::new().await;
+        assert!(Fetch { max_wait: Duration::ZERO, ..fetch(vec![f.at(0)]) }.read().await);
+        assert!(Fetch { min_bytes: 0, ..fetch(vec![f.at(0)]) }.read().await);
+        assert!(Fetch { max_bytes: 0, ..fetch(vec![f.at(0)]) }.read().await);
+        assert!(fetch(vec![]).read().await);
+    }
+
+    #[tokio::test]
+    async fn a_limit_that_is_in_the_way_counts_as_used_up() {
+        let f = Fixture::new().await;
+        let one = batch_bytes();
+        for _ in 0..3 {
+            f.append(&Draft::of(&["a"])).await.unwrap();
+        }
+        let limits = |min_bytes, max_bytes| Fetch { min_bytes, max_bytes, ..fetch(vec![f.at(0)]) };
+        // Kafka would cut the second batch.
+        assert!(limits(1 << 20, one + 1).read().await);
+        assert!(limits(one + 1, one + 1).read().await);
+        // Not so if it is the partition's limit: others may bring the rest.
+        let mut waits = limits(1 << 20, 1 << 20);
+        waits.positions[0].max_bytes = one + 1;
+        assert!(!waits.read().await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_parked_fetch_wakes_when_there_is_enough_and_not_before() {
+        let f = Arc::new(Fixture::new().await);
+        let other = f.log.partition(OTHER).await.unwrap();
+        let started = Instant::now();
+        let positions = vec![f.at(0), Position::new(other.clone(), 0, 1 << 20, -1)];
+        let mut fetch = Fetch { min_bytes: 3 * batch_bytes(), ..fetch(positions) };
+        assert!(!fetch.read().await);
+        let writer = tokio::spawn({
+            let f = f.clone();
+            async move {
+                for i in 0..4 {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    let partition = if i % 2 == 0 { &other } else { &f.partition };
+                    f.submit_to(partition, &Draft::of(&["a"])).await.await.unwrap();
+                }
+            }
+        });
+        fetch.wait(&f.log).await;
+        assert_eq!(started.elapsed().as_secs(), 3);
+        assert_eq!(bytes(&fetch), [Ok(batch_bytes()), Ok(2 * batch_bytes())]);
+        assert_eq!(f.store.reads(), 2, "it was woken once");
+        writer.await.unwrap();
+        assert_eq!(f.partition.state().parked.len(), 0, "its place was given up");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_parked_fetch_ends_with_what_there_is_when_its_time_is_over() {
+        let f = Fixture::new().await;
+        f.append(&Draft::of(&["a"])).await.unwrap();
+        let started = Instant::now();
+        let mut fetch = Fetch { min_bytes: 1 << 20, ..fetch(vec![f.at(0)]) };
+        assert!(!fetch.read().await);
+        fetch.wait(&f.log).await;
+        assert_eq!(started.elapsed(), HOUR);
+        assert_eq!(bytes(&fetch), [Ok(batch_bytes())]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn data_that_comes_between_the_look_and_the_wait_is_not_missed() {
+        let f = Fixture::new().await;
+        let started = Instant::now();
+        let mut fetch = fetch(vec![f.at(0)]);
+        assert!(!fetch.read().await);
+        f.append(&Draft::of(&["a"])).await.unwrap();
+        fetch.wait(&f.log).await;
+        assert_eq!((started.elapsed(), bytes(&fetch)), (Duration::ZERO, vec![Ok(batch_bytes())]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_partitions_limit_bounds_what_it_counts_for() {
+        let f = Fixture::new().await;
+        let position = Position { max_bytes: batch_bytes(), ..f.at(0) };
+        let mut fetch = Fetch { min_bytes: 2 * batch_bytes(), ..fetch(vec![position]) };
+        assert!(!fetch.read().await);
+        let started = Instant::now();
+        let ((), ()) = tokio::join!(fetch.wait(&f.log), async {
+            for _ in 0..5 {
+                f.append(&Draft::of(&["a"])).await.unwrap();
+            }
+        });
+        // As in Kafka: it could only ever bring one batch, so it waits in vain.
+        assert_eq!((started.elapsed(), bytes(&fetch)), (HOUR, vec![Ok(batch_bytes())]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_parked_fetch_is_told_at_once_when_the_partition_or_the_store_ends() {
+        let started = Instant::now();
+        let f = Fixture::new().await;
+        let mut parked = fetch(vec![f.at(0)]);
+        assert!(!parked.read().await);
+        let ((), ()) = tokio::join!(parked.wait(&f.log), async {
+            f.partition.fail(StoreError::UnknownPartition);
+        });
+        assert_eq!(bytes(&parked), [Err(ErrorCode::UnknownTopicOrPartition)]);
+
+        let f = Fixture::new().await;
+        let mut parked = fetch(vec![f.at(0)]);
+        assert!(!parked.read().await);
+        let ((), ()) = tokio::join!(parked.wait(&f.log), async {
+            f.store.state.send_replace(State::Fenced(Default::default()));
+        });
+        assert_eq!(bytes(&parked), [Err(ErrorCode::NotLeaderOrFollower)]);
+        assert_eq!(started.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fetch_whose_client_went_away_leaves_no_place_behind() {
+        let f = Fixture::new().await;
+        let mut parked = fetch(vec![f.at(0)]);
+        assert!(!parked.read().await);
+        let waited = tokio::time::timeout(Duration::from_secs(1), parked.wait(&f.log)).await;
+        assert!(waited.is_err());
+        assert_eq!(f.partition.state().parked.len(), 0);
     }
 }

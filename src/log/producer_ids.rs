@@ -30,3 +30,22 @@ impl ProducerIds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::memory::Memory;
+    use std::collections::HashSet;
+
+    #[tokio::test]
+    async fn ids_are_handed_out_once_also_by_two_processes() {
+        let storage = Arc::new(Memory::default());
+        let (a, b) = (ProducerIds::new(storage.clone()), ProducerIds::new(storage));
+        let mut seen = HashSet::new();
+        for _ in 0..1500 {
+            assert!(seen.insert(a.next().await.unwrap()));
+            assert!(seen.insert(b.next().await.unwrap()));
+        }
+        assert_eq!(seen.into_iter().max(), Some(3499), "from blocks of 1000");
+    }
+}
