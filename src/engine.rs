@@ -21,6 +21,9 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// How long the end waits for a store that does not answer, and for threads.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the answers take that the store gives while it closes.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
 /// Where the data is kept.
 pub enum Backend {
     /// In a store of objects: Kelp keeps the log on it.
@@ -176,9 +179,15 @@ async fn watch_state(network: Arc<Network>, storage: Arc<dyn Storage>, ended: wa
     ended.send_replace(true);
 }
 
+/// Requests that are under way get their answers; those that wait for the store get them when it
+/// closes, as it carries out what it was given.
 async fn end(network: &Network, storage: &dyn Storage, drain: Duration) {
-    network.stop(drain).await;
-    if timeout(PATIENCE, storage.close()).await.is_err() {
-        tracing::error!("the store did not close in {PATIENCE:?}");
+    let answered = network.drain(drain).await;
+    match timeout(PATIENCE, storage.close()).await {
+        Ok(()) if answered => {}
+        Ok(()) if network.drain(LAST_ANSWERS).await => {}
+        Ok(()) => tracing::warn!("some requests are not answered, as the engine stops"),
+        Err(_) => tracing::error!("the store did not close in {PATIENCE:?}"),
     }
+    network.close().await;
 }

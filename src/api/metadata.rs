@@ -16,6 +16,7 @@ use crate::messages::metadata::{
 };
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::{Str, Uuid};
+use crate::store::PartitionId;
 use crate::store::topics::Topic;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,6 +26,9 @@ use std::time::Duration;
 const NULL_SINCE: i16 = 1;
 /// The first version whose topics can go by id.
 const IDS_SINCE: i16 = 12;
+
+/// A client that is told this does not check whether it talks to the leader it knows.
+const UNKNOWN_EPOCH: i32 = -1;
 
 pub async fn handle(cx: &Context, request: Request) -> Response {
     let broker = &cx.broker;
@@ -180,9 +184,12 @@ fn unknown(name: Str, error_code: ErrorCode) -> MetadataResponseTopic {
 
 fn describe(broker: &Broker, topic: &Topic) -> MetadataResponseTopic {
     let leader = broker.config.node_id;
+    let id = |partition| PartitionId { topic: topic.id, partition };
+    let epoch = |partition| broker.log.leader_epoch(id(partition)).unwrap_or(UNKNOWN_EPOCH);
     let partition = |index| MetadataResponsePartition {
         partition_index: index,
         leader_id: leader,
+        leader_epoch: epoch(index),
         replica_nodes: vec![leader],
         isr_nodes: vec![leader],
         ..MetadataResponsePartition::default()

@@ -68,10 +68,13 @@ impl Log {
         slot.get_or_try_init(open).await.cloned()
     }
 
-    /// The leader epoch that this process had or has for a partition, if it ever opened it.
+    /// The epoch of this process as the leader of a partition, if it is known without opening it.
     pub fn leader_epoch(&self, id: PartitionId) -> Option<i32> {
-        let slot = self.shard(id).get(&id)?.clone();
-        slot.get().map(|partition| partition.state().leader_epoch)
+        let opened = || {
+            let slot = self.shard(id).get(&id).cloned()?;
+            slot.get().map(|partition| partition.state().leader_epoch)
+        };
+        self.storage.leader_epoch(id).or_else(opened)
     }
 
     /// Drops what is kept of a deleted topic. Who waits for one of its partitions is told.

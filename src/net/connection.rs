@@ -12,7 +12,7 @@ use super::answers::{Pending, write_answers};
 use super::budget::Budget;
 use super::frames::Frames;
 use super::idle::Activity;
-use super::{Closed, Network};
+use super::{Closed, Network, Phase};
 use crate::api::{Connection, Reply};
 use crate::dispatch::dispatch;
 use std::pin::pin;
@@ -76,7 +76,7 @@ async fn read_requests<R: AsyncRead + Unpin>(
     queue: mpsc::Sender<Pending>,
 ) -> Closed {
     let unwritten = Budget::new(MAX_UNWRITTEN_BYTES);
-    let mut stopping = pin!(network.draining());
+    let mut stopping = pin!(network.reached(Phase::Draining));
     loop {
         let next = tokio::select! {
             biased;

@@ -1,6 +1,6 @@
 //! Accepts connections.
 
-use super::Network;
+use super::{Network, Phase};
 use crate::store::State;
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Network {
         tokio::spawn(async move {
             tokio::select! {
                 () = network.accept(listener) => {}
-                () = network.draining() => {}
+                () = network.reached(Phase::Draining) => {}
             }
         });
         Ok(())

@@ -149,16 +149,20 @@ impl Network {
     /// another process has the data, it shall go there.
     async fn serving(&self) -> Result<(), Closed> {
         let mut state = self.broker.storage.state();
-        let state = state.wait_for(|state| *state != State::Opening).await;
-        match state.as_deref() {
+        let opened = async {
+            let opened = state.wait_for(|state| *state != State::Opening).await;
+            opened.map(|state| State::clone(&state))
+        };
+        let opened = tokio::select! {
+            biased;
+            opened = opened => opened,
+            () = self.reached(Phase::Draining) => return Err(Closed::Stopping),
+        };
+        match opened {
             // Who is fenced tells its clients who is the successor.
             Ok(State::Serving | State::Fenced(_)) => Ok(()),
             _ => Err(Closed::NotServing),
         }
-    }
-
-    async fn draining(&self) {
-        self.reached(Phase::Draining).await;
     }
 
     async fn reached(&self, phase: Phase) {
@@ -166,18 +170,24 @@ impl Network {
         let _ = self.phase.subscribe().wait_for(|now| *now >= phase).await;
     }
 
-    /// Takes no more connections and requests, waits for the answers of those that are under way,
-    /// at most so long, and closes all connections.
-    pub async fn stop(&self, drain: Duration) {
-        self.phase.send_if_modified(|phase| {
-            let was_open = *phase == Phase::Open;
-            *phase = (*phase).max(Phase::Draining);
-            was_open
-        });
-        if timeout(drain, self.connections.all_closed()).await.is_err() {
-            tracing::warn!("closing connections whose answers did not come in time");
-        }
-        self.phase.send_replace(Phase::Closed);
+    /// Takes no more connections and requests, and waits for the answers of those that are under
+    /// way, at most so long. A connection is closed when it has all its answers; true if all are.
+    pub async fn drain(&self, within: Duration) -> bool {
+        self.enter(Phase::Draining);
+        timeout(within, self.connections.all_closed()).await.is_ok()
+    }
+
+    /// Closes all connections.
+    pub async fn close(&self) {
+        self.enter(Phase::Closed);
         self.connections.all_closed().await;
+    }
+
+    fn enter(&self, next: Phase) {
+        self.phase.send_if_modified(|phase| {
+            let goes_on = next > *phase;
+            *phase = next.max(*phase);
+            goes_on
+        });
     }
 }

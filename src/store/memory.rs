@@ -120,6 +120,10 @@ impl Storage for Memory {
         })
     }
 
+    fn leader_epoch(&self, _partition: PartitionId) -> Option<i32> {
+        Some(LEADER_EPOCH)
+    }
+
     fn append(
         &self,
         partition: PartitionId,

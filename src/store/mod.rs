@@ -116,6 +116,12 @@ pub trait Storage: Send + Sync + 'static {
 
     async fn open(&self, partition: PartitionId) -> Result<Opened>;
 
+    /// The leader epoch that [`Storage::open`] would give, where it is known without a look at the
+    /// partition: asked for every partition of a Metadata answer.
+    fn leader_epoch(&self, _partition: PartitionId) -> Option<i32> {
+        None
+    }
+
     /// Appends batches, stamped from `expected_base_offset` on, exactly there, or appends nothing.
     ///
     /// The call itself submits: appends to one partition are carried out in the order of the

@@ -325,6 +325,10 @@ impl Storage for ObjectLog {
         self.shared.journal(partition)?.open(partition).await
     }
 
+    fn leader_epoch(&self, _partition: PartitionId) -> Option<i32> {
+        self.shared.serving.get().map(|serving| serving.journal.epoch)
+    }
+
     fn append(
         &self,
         partition: PartitionId,
