@@ -88,6 +88,11 @@ impl Engine {
         self.storage.state()
     }
 
+    /// The name of the cluster; empty before the store is open.
+    pub fn cluster_id(&self) -> String {
+        self.storage.cluster_id()
+    }
+
     /// Becomes true when the broker has ended: it was stopped, or its store ended it.
     pub fn ended(&self) -> watch::Receiver<bool> {
         self.ended.subscribe()

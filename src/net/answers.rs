@@ -47,8 +47,12 @@ pub(super) async fn write_answers<W: AsyncWrite + Unpin>(
                 out.push(answer, None);
             }
             Pending::Unanswered(work, request) => {
-                out.wait(work).await?.map_err(Closed::AcksZero)?;
+                let done = out.wait(work).await?;
                 drop(request);
+                if let Err(code) = done {
+                    out.flush().await?;
+                    return Err(Closed::AcksZero(code));
+                }
             }
         }
         if pending.is_empty() || out.bytes >= BATCH_BYTES {
@@ -132,4 +136,81 @@ async fn poll_now<T>(mut future: Pin<&mut (dyn Future<Output = T> + Send)>) -> O
         Poll::Pending => Poll::Ready(None),
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::budget::Budget;
+    use super::*;
+    use std::task::{Context, Waker};
+    use tokio::io::{AsyncReadExt, duplex};
+    use tokio::sync::oneshot;
+
+    async fn ready(answer: &'static [u8]) -> Pending {
+        Pending::Ready(vec![Bytes::from_static(answer)], Budget::new(100).take(1).await)
+    }
+
+    #[tokio::test]
+    async fn answers_before_one_that_waits_go_out_and_those_behind_it_do_not() {
+        let (queue, pending) = mpsc::channel(10);
+        let (answer, waiting) = oneshot::channel::<Answer>();
+        let waiting = Box::pin(async { waiting.await.unwrap() });
+        queue.send(ready(b"first").await).await.unwrap();
+        let held = Budget::new(100).take(1).await;
+        queue.send(Pending::Deferred(waiting, held)).await.unwrap();
+        queue.send(ready(b"third").await).await.unwrap();
+        drop(queue);
+        let (mut client, server) = duplex(1000);
+        let activity = Activity::new();
+        let mut writing = Box::pin(write_answers(server, pending, &activity));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(writing.as_mut().poll(&mut cx).is_pending());
+        let mut read = [0; 9];
+        client.read_exact(&mut read).await.unwrap();
+        assert_eq!(&read, b"\0\0\0\x05first");
+
+        let second = ["se", "cond"].map(|part| Bytes::from_static(part.as_bytes()));
+        answer.send(second.to_vec()).unwrap();
+        writing.await.unwrap();
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, b"\0\0\0\x06second\0\0\0\x05third");
+    }
+
+    #[tokio::test]
+    async fn answers_of_many_slices_go_out_whole_though_the_socket_takes_little() {
+        let (queue, pending) = mpsc::channel(1000);
+        let slices: Answer = (0..=255).map(|i| Bytes::from(vec![i; 100])).collect();
+        let held = Budget::new(100).take(1).await;
+        queue.send(Pending::Ready(slices.clone(), held)).await.unwrap();
+        queue.send(ready(b"last").await).await.unwrap();
+        drop(queue);
+        let (mut client, server) = duplex(7);
+        let activity = Activity::new();
+        let mut read = Vec::new();
+        let (written, _) =
+            tokio::join!(write_answers(server, pending, &activity), client.read_to_end(&mut read));
+        written.unwrap();
+        let expected = [&25_600_u32.to_be_bytes()[..], &slices.concat(), b"\0\0\0\x04last"];
+        assert_eq!(read, expected.concat());
+    }
+
+    #[tokio::test]
+    async fn a_failed_produce_with_acks_0_ends_the_connection_behind_the_answers_before_it() {
+        let (queue, pending) = mpsc::channel(10);
+        queue.send(ready(b"first").await).await.unwrap();
+        for outcome in [Ok(()), Err(ErrorCode::NotLeaderOrFollower)] {
+            let held = Budget::new(100).take(1).await;
+            let work = Box::pin(std::future::ready(outcome));
+            queue.send(Pending::Unanswered(work, held)).await.unwrap();
+        }
+        queue.send(ready(b"never").await).await.unwrap();
+        let (mut client, server) = duplex(1000);
+        let activity = Activity::new();
+        let closed = write_answers(server, pending, &activity).await.unwrap_err();
+        assert!(matches!(closed, Closed::AcksZero(ErrorCode::NotLeaderOrFollower)), "{closed:?}");
+        let mut read = Vec::new();
+        client.read_to_end(&mut read).await.unwrap();
+        assert_eq!(read, b"\0\0\0\x05first");
+    }
 }

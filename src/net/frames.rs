@@ -78,3 +78,63 @@ impl<'a, R: AsyncRead + Unpin> Frames<'a, R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncWriteExt, duplex};
+
+    const LIMITS: Limits = Limits { max_request_bytes: 10_000, max_idle: None };
+
+    /// A client sends half of a frame that needs all of `budget`, and then nothing. Gives why and
+    /// after how long its connection ends.
+    async fn half_a_frame(budget: &Budget) -> (Closed, Duration) {
+        let (mut client, server) = duplex(10_000);
+        client.write_all(&10_000_i32.to_be_bytes()).await.unwrap();
+        client.write_all(&[7; 5_000]).await.unwrap();
+        let activity = Activity::new();
+        let begin = Instant::now();
+        let closed = Frames::new(server, &LIMITS, budget, &activity).next().await;
+        (closed.unwrap_err(), begin.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_frame_keeps_its_memory_only_while_nobody_else_waits() {
+        let budget = Budget::new(10_000);
+        let waits_later = async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            drop(budget.take(1).await);
+        };
+        let ((closed, after), ()) = tokio::join!(half_a_frame(&budget), waits_later);
+        assert!(matches!(closed, Closed::Stalled), "{closed:?}");
+        assert!(after >= Duration::from_secs(60), "until then it was left alone: {after:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn others_wait_for_the_memory_of_half_a_frame_as_long_as_it_may_take() {
+        let budget = Budget::new(10_000);
+        let waits = async {
+            tokio::task::yield_now().await;
+            let begin = Instant::now();
+            drop(budget.take(1).await);
+            begin.elapsed()
+        };
+        let ((closed, _), waited) = tokio::join!(half_a_frame(&budget), waits);
+        assert!(matches!(closed, Closed::Stalled), "{closed:?}");
+        assert_eq!(waited, PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frame_holds_its_memory_until_it_is_handled() {
+        let budget = Budget::new(10);
+        let (mut client, server) = duplex(100);
+        client.write_all(b"\0\0\0\x08one-two-\0\0\0\x05three").await.unwrap();
+        let activity = Activity::new();
+        let mut frames = Frames::new(server, &LIMITS, &budget, &activity);
+        let (first, held) = frames.next().await.unwrap();
+        assert_eq!(&first[..], b"one-two-");
+        let no_room = tokio::time::timeout(PATIENCE, frames.next()).await;
+        assert!(no_room.is_err(), "the second frame is not read");
+        drop(held);
+    }
+}
