@@ -4,7 +4,7 @@
 //! line here.
 
 use crate::api::{self, Broker, Connection, Context, Reply};
-use crate::protocol::api_key::{ApiKey, Request, for_each_api};
+use crate::protocol::api_key::{ApiKey, for_each_api};
 use crate::protocol::header::{self, RequestHeader};
 use crate::protocol::wire::{Reader, Wire, WireError};
 use bytes::Bytes;
@@ -86,7 +86,7 @@ struct Call {
 }
 
 impl Call {
-    fn decode<R: Request>(self, mut body: Reader) -> Result<R, Refused> {
+    fn decode<R: Wire>(self, mut body: Reader) -> Result<R, Refused> {
         // What a client sends behind the body is ignored, as Kafka does.
         R::read(&mut body).map_err(|error| Refused::Body {
             api: self.api,

@@ -3,12 +3,6 @@
 
 use std::ops::{RangeFrom, RangeInclusive};
 
-/// A request body, and the response it asks for.
-pub trait Request: super::wire::Wire {
-    const KEY: ApiKey;
-    type Response: super::wire::Wire;
-}
-
 macro_rules! for_each_api {
     ($then:ident) => {
         $then! {
@@ -157,16 +151,10 @@ macro_rules! api_keys {
                 self.flexible().contains(&version)
             }
         }
-
-        $(impl Request for crate::messages::$module::Request {
-            const KEY: ApiKey = ApiKey::$name;
-            type Response = crate::messages::$module::Response;
-        })*
     };
 }
 
 for_each_api!(api_keys);
-#[allow(unused_imports, reason = "dispatch uses it")]
 pub(crate) use for_each_api;
 
 #[cfg(test)]
