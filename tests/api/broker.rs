@@ -1,0 +1,165 @@
+//! A broker in this process, and a client that speaks to it in frames.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kelp::config::Config;
+use kelp::engine::{Backend, Engine, ThreadOptions};
+use kelp::messages::create_topics;
+use kelp::protocol::api_key::ApiKey;
+use kelp::protocol::error_code::ErrorCode;
+use kelp::protocol::wire::{Reader, Str, Wire, Writer};
+use kelp::store::Storage;
+use kelp::store::memory::Memory;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longer than anything here takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Broker {
+    pub(crate) engine: Engine,
+    pub(crate) port: u16,
+}
+
+impl Broker {
+    pub(crate) fn start() -> Self {
+        Self::with("")
+    }
+
+    /// A broker with these properties.
+    pub(crate) fn with(properties: &str) -> Self {
+        Self::on(Arc::new(Memory::default()), properties)
+    }
+
+    pub(crate) fn on(storage: Arc<dyn Storage>, properties: &str) -> Self {
+        let config = Config::from_text(&format!("num.io.threads=2\n{properties}")).unwrap();
+        let backend = Backend::Storage(storage);
+        let engine = Engine::new(config, backend, ThreadOptions::default()).unwrap();
+        let port = engine.listen("127.0.0.1:0").unwrap();
+        Self { engine, port }
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::new(TcpStream::connect(("127.0.0.1", self.port)).unwrap())
+    }
+
+    /// A client of its own for one question.
+    pub(crate) fn ask<A: Wire>(&self, api: ApiKey, version: i16, request: &impl Wire) -> A {
+        self.connect().call(api, version, request)
+    }
+
+    pub(crate) fn create(&self, name: &str, partitions: i32) {
+        let topic = create_topics::CreatableTopic {
+            name: Str::from(name),
+            num_partitions: partitions,
+            replication_factor: 1,
+            ..Default::default()
+        };
+        let request = create_topics::Request { topics: vec![topic], ..Default::default() };
+        let answer: create_topics::Response = self.ask(ApiKey::CreateTopics, 7, &request);
+        assert_eq!(answer.topics[0].error_code, ErrorCode::None, "{answer:?}");
+    }
+}
+
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    correlation_id: i32,
+}
+
+impl Client {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream, correlation_id: 0 }
+    }
+
+    pub(crate) fn call<A: Wire>(&mut self, api: ApiKey, version: i16, request: &impl Wire) -> A {
+        let sent = self.send(api, version, request);
+        let (received, answer) = self.receive(api, version);
+        assert_eq!(received, sent, "the answer is for another request");
+        answer
+    }
+
+    /// Sends a request; gives its correlation id.
+    pub(crate) fn send(&mut self, api: ApiKey, version: i16, request: &impl Wire) -> i32 {
+        let frame = self.frame(api, version, request);
+        self.send_frame(&frame);
+        self.correlation_id
+    }
+
+    /// The next request, without its length.
+    pub(crate) fn frame(&mut self, api: ApiKey, version: i16, request: &impl Wire) -> Bytes {
+        self.correlation_id += 1;
+        let flexible = api.is_flexible(version);
+        let mut frame = header(api.code(), version, self.correlation_id);
+        if flexible {
+            frame.put_u8(0);
+        }
+        let mut writer = Writer::new(version, flexible);
+        request.write(&mut writer);
+        writer.finish().into_iter().for_each(|slice| frame.put(slice));
+        frame.freeze()
+    }
+
+    /// Sends bytes with their length before them.
+    pub(crate) fn send_frame(&mut self, frame: &[u8]) {
+        let mut bytes = BytesMut::new();
+        bytes.put_u32(frame.len() as u32);
+        bytes.put_slice(frame);
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    /// The next answer, and the correlation id in it.
+    pub(crate) fn receive<A: Wire>(&mut self, api: ApiKey, version: i16) -> (i32, A) {
+        let frame = self.receive_frame().expect("the broker closed the connection");
+        let flexible = api.is_flexible(version);
+        let mut reader = Reader::new(frame, version, flexible);
+        let correlation_id = i32::read(&mut reader).unwrap();
+        if flexible && api != ApiKey::ApiVersions {
+            assert_eq!(u8::read(&mut reader), Ok(0), "no tagged fields in the header");
+        }
+        let answer = A::read(&mut reader).unwrap();
+        assert!(reader.buf.is_empty(), "bytes behind the answer");
+        (correlation_id, answer)
+    }
+
+    /// The next frame; `None` if the broker closed the connection.
+    pub(crate) fn receive_frame(&mut self) -> Option<Bytes> {
+        let mut length = [0; 4];
+        if !self.fill(&mut length) {
+            return None;
+        }
+        let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+        assert!(self.fill(&mut frame), "the connection ends in the middle of an answer");
+        Some(frame.into())
+    }
+
+    pub(crate) fn is_closed(&mut self) -> bool {
+        self.receive_frame().is_none()
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) -> bool {
+        match self.stream.read_exact(buffer) {
+            Ok(()) => true,
+            Err(error) if is_close(&error) => false,
+            Err(error) => panic!("no answer: {error}"),
+        }
+    }
+}
+
+/// A broker that closes with bytes unread resets the connection.
+fn is_close(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset)
+}
+
+/// A request header up to the client id.
+pub(crate) fn header(api_key: i16, version: i16, correlation_id: i32) -> BytesMut {
+    let mut header = BytesMut::new();
+    header.put_i16(api_key);
+    header.put_i16(version);
+    header.put_i32(correlation_id);
+    header.put_i16(4);
+    header.put_slice(b"test");
+    header
+}

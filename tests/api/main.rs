@@ -1,0 +1,16 @@
+//! Whole APIs, through sockets, on a store in memory.
+//!
+//! Expected values are Apache Kafka 4.4's answers to the same requests, unless a test says that
+//! Kelp does something else.
+
+mod api_versions;
+mod broker;
+mod connection;
+mod create_topics;
+mod delete_topics;
+mod describe_cluster;
+mod describe_configs;
+mod engine;
+mod find_coordinator;
+mod metadata;
+mod storage;

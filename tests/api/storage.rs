@@ -1,0 +1,118 @@
+//! A store whose answers a test holds back, and whose state it sets.
+
+use bytes::Bytes;
+use kelp::protocol::wire::Uuid;
+use kelp::record::batch::Batch;
+use kelp::store::memory::Memory;
+use kelp::store::topics::{Topic, Topics};
+use kelp::store::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreError};
+use std::ops::Range;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, watch};
+
+pub(crate) struct Held {
+    memory: Memory,
+    state: watch::Sender<State>,
+    /// One permit lets one answer go.
+    pub(crate) answers: Semaphore,
+    /// How many questions came.
+    pub(crate) asked: watch::Sender<usize>,
+    /// Whether the store is ever done with closing.
+    closes: bool,
+}
+
+impl Held {
+    pub(crate) fn new(state: State) -> Self {
+        Self {
+            memory: Memory::default(),
+            state: watch::Sender::new(state),
+            answers: Semaphore::new(0),
+            asked: watch::Sender::new(0),
+            closes: true,
+        }
+    }
+
+    /// A store that is never done with closing.
+    pub(crate) fn that_never_closes(state: State) -> Self {
+        Self { closes: false, ..Self::new(state) }
+    }
+
+    pub(crate) fn enter(&self, state: State) {
+        self.state.send_replace(state);
+    }
+
+    async fn turn(&self) -> Result<()> {
+        self.asked.send_modify(|asked| *asked += 1);
+        self.answers.acquire().await.unwrap().forget();
+        match &*self.state.borrow() {
+            State::Fenced(_) => Err(StoreError::Fenced),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Storage for Held {
+    fn state(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+
+    fn cluster_id(&self) -> String {
+        self.memory.cluster_id()
+    }
+
+    fn topics(&self) -> Arc<Topics> {
+        self.memory.topics()
+    }
+
+    async fn create_topic(&self, topic: Topic) -> Result<()> {
+        self.turn().await?;
+        self.memory.create_topic(topic).await
+    }
+
+    async fn delete_topic(&self, id: Uuid) -> Result<()> {
+        self.turn().await?;
+        self.memory.delete_topic(id).await
+    }
+
+    async fn allocate_producer_ids(&self, count: u32) -> Result<Range<i64>> {
+        self.memory.allocate_producer_ids(count).await
+    }
+
+    async fn open(&self, partition: PartitionId) -> Result<Opened> {
+        self.memory.open(partition).await
+    }
+
+    fn append(
+        &self,
+        partition: PartitionId,
+        expected_base_offset: i64,
+        batches: Vec<Batch>,
+    ) -> BoxFuture<'static, Result<i64>> {
+        self.memory.append(partition, expected_base_offset, batches)
+    }
+
+    async fn read(
+        &self,
+        partition: PartitionId,
+        offset: i64,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<Vec<Bytes>> {
+        self.memory.read(partition, offset, max_bytes, at_least_one).await
+    }
+
+    async fn seek_time(&self, partition: PartitionId, timestamp: i64) -> Result<i64> {
+        self.memory.seek_time(partition, timestamp).await
+    }
+
+    async fn set_log_start(&self, partition: PartitionId, offset: i64) -> Result<i64> {
+        self.memory.set_log_start(partition, offset).await
+    }
+
+    async fn close(&self) {
+        if !self.closes {
+            std::future::pending::<()>().await;
+        }
+    }
+}
