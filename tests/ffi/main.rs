@@ -2,4 +2,10 @@
 
 #![allow(unsafe_code)]
 
+mod build;
+mod c_host;
+mod cases;
+mod client;
 mod header;
+mod layout;
+mod rust_host;
