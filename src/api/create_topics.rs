@@ -3,7 +3,7 @@
 //! A config that Kelp would ignore is refused, see [`crate::config::topic`]. The replicas of a
 //! partition are the host's affair, so there is one of each, as on a Kafka of one broker.
 
-use super::topics::{Existing, Refusal, check_name};
+use super::topics::{Existing, MAX_PARTITIONS_PER_REQUEST, Refusal, check_name};
 use super::{Broker, Context};
 use crate::config::topic::{self, Configs, in_force};
 use crate::messages::create_topics::{
@@ -19,9 +19,6 @@ use std::time::Duration;
 /// In a request, these mean "the broker's default".
 const DEFAULT_PARTITIONS: i32 = -1;
 const DEFAULT_REPLICATION: i16 = -1;
-
-/// Kafka's limit for one request.
-const MAX_PARTITIONS_PER_REQUEST: i64 = 10_000;
 
 pub async fn handle(cx: &Context, request: Request) -> Response {
     let within = Duration::from_millis(request.timeout_ms.try_into().unwrap_or(0));

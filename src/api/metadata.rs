@@ -7,7 +7,7 @@
 //! Version notes: in version 0 an empty list means all topics, later null does. Topics go by id
 //! from version 12 on; if one goes by id, those by name are left out, as Kafka does.
 
-use super::topics::{Existing, Refusal, check_name, is_internal};
+use super::topics::{Existing, MAX_PARTITIONS_PER_REQUEST, Refusal, check_name, is_internal};
 use super::{Broker, CLUSTER_OPERATIONS, Context, TOPIC_OPERATIONS};
 use crate::config::topic::Configs;
 use crate::messages::metadata::{
@@ -138,8 +138,10 @@ type Created = HashMap<Str, Result<Arc<Topic>, ErrorCode>>;
 
 /// Creates topics that a client wants to use, unless somebody else just did.
 async fn create(broker: &Arc<Broker>, names: Vec<Str>) -> Created {
-    if names.is_empty() {
-        return Created::new();
+    let refused = |code| names.iter().map(|name| (name.clone(), Err(code))).collect();
+    let partitions = names.len() as i64 * i64::from(broker.config.num_partitions);
+    if names.is_empty() || partitions > MAX_PARTITIONS_PER_REQUEST {
+        return refused(ErrorCode::PolicyViolation);
     }
     let within = Duration::from_millis(broker.config.host_timeout_ms.unsigned_abs());
     let (owner, work) = (broker.clone(), names.clone());
@@ -154,7 +156,7 @@ async fn create(broker: &Arc<Broker>, names: Vec<Str>) -> Created {
     };
     match broker.change_topics(within, change).await {
         Ok(created) => created,
-        Err(refusal) => names.into_iter().map(|name| (name, Err(refusal.code))).collect(),
+        Err(refusal) => refused(refusal.code),
     }
 }
 
@@ -185,7 +187,12 @@ fn unknown(name: Str, error_code: ErrorCode) -> MetadataResponseTopic {
 fn describe(broker: &Broker, topic: &Topic) -> MetadataResponseTopic {
     let leader = broker.config.node_id;
     let id = |partition| PartitionId { topic: topic.id, partition };
-    let epoch = |partition| broker.log.leader_epoch(id(partition)).unwrap_or(UNKNOWN_EPOCH);
+    // A successor has reached at least the epoch after ours.
+    let ahead = i32::from(broker.successor().is_some());
+    let epoch = |partition| match broker.log.leader_epoch(id(partition)) {
+        Some(epoch) => epoch + ahead,
+        None => UNKNOWN_EPOCH,
+    };
     let partition = |index| MetadataResponsePartition {
         partition_index: index,
         leader_id: leader,

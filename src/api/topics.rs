@@ -15,6 +15,9 @@ use tokio::time::{Instant, timeout_at};
 /// Kafka's limit for the length of a name, which had to fit a file name.
 const MAX_NAME: usize = 249;
 
+/// Kafka's limit for the new partitions of one request.
+pub(super) const MAX_PARTITIONS_PER_REQUEST: i64 = 10_000;
+
 /// Topics that coordinators keep their state in.
 const INTERNAL: [&str; 3] = ["__consumer_offsets", "__transaction_state", "__share_group_state"];
 

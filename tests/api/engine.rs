@@ -145,7 +145,8 @@ fn who_is_fenced_names_the_successor_and_ends() {
     let all = metadata::Request { topics: None, ..Default::default() };
     let told: metadata::Response = client.call(ApiKey::Metadata, 12, &all);
     assert_eq!((&*told.brokers[0].host, told.brokers[0].port), ("kelp-2", 9093));
-    assert_eq!(told.topics[0].partitions[0].leader_id, told.brokers[0].node_id);
+    let partition = &told.topics[0].partitions[0];
+    assert_eq!((partition.leader_id, partition.leader_epoch), (told.brokers[0].node_id, 1));
     let asked = describe_cluster::Request::default();
     let told: describe_cluster::Response = client.call(ApiKey::DescribeCluster, 0, &asked);
     assert_eq!(&*told.brokers[0].host, "kelp-2");

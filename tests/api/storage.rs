@@ -83,6 +83,10 @@ impl Storage for Held {
         self.memory.open(partition).await
     }
 
+    fn leader_epoch(&self, partition: PartitionId) -> Option<i32> {
+        self.memory.leader_epoch(partition)
+    }
+
     fn append(
         &self,
         partition: PartitionId,
