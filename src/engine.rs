@@ -160,7 +160,12 @@ fn open(config: &Config, backend: Backend) -> Arc<dyn Storage> {
         Backend::Storage(storage) => storage,
         Backend::Objects(objects) => {
             let owner = this_process(config.address());
-            ObjectLog::start(objects, Options::new(config.node_id, owner))
+            let options = Options {
+                registration: config.registration,
+                take_over: config.takeover,
+                ..Options::new(config.node_id, owner)
+            };
+            ObjectLog::start(objects, options)
         }
     }
 }

@@ -3,7 +3,7 @@
 use kelp::config::Config;
 use kelp::config::listeners::Address;
 use kelp::config::server::{properties, property};
-use kelp::engine::{Backend, Engine, ThreadOptions};
+use kelp::engine::{Backend, Engine, EngineError, ThreadOptions};
 use kelp::store::State;
 use kelp::store::objects::Objects;
 use kelp::store::objects::directory::{Directory, Durability};
@@ -21,7 +21,8 @@ use tokio::signal::unix::{SignalKind, signal};
 const USAGE: &str = "\
 Usage: kelp serve --listen HOST:PORT [--advertise HOST:PORT] (--data DIR | --memory) [OPTIONS]
 
-  --listen HOST:PORT      where clients connect; may be repeated
+  --listen HOST:PORT      where clients connect; may be repeated. Without it, what the property
+                          listeners says
   --advertise HOST:PORT   what clients of the --listen before it are told to connect to
   --data DIR              keep all data in this directory
   --fsync                 with --data: write to the disk before answering, not only to the
@@ -48,7 +49,6 @@ fn main() -> ExitCode {
 
 struct Options {
     config: Config,
-    listen: Vec<Address>,
     place: Place,
 }
 
@@ -77,10 +77,8 @@ impl Options {
             (None, true) => Place::Memory,
             _ => return Err("say where the data is kept: --data DIR or --memory".into()),
         };
-        if arguments.listen.is_empty() {
-            return Err("say where clients connect: --listen HOST:PORT".into());
-        }
-        let mut set: Vec<(&str, &str)> = Vec::new();
+        // A directory is held by its lock, and nobody else sees this memory.
+        let mut set: Vec<(&str, &str)> = vec![("kelp.registration", "false")];
         for text in &arguments.files {
             set.extend(properties(text)?);
         }
@@ -88,11 +86,13 @@ impl Options {
             set.push(property(line)?);
         }
         let (listeners, advertised) = arguments.listeners();
-        set.push(("listeners", &listeners));
-        set.push(("advertised.listeners", &advertised));
-        let config = Config::from_properties(set)?;
-        let listen = arguments.listen.into_iter().map(|(address, _)| address).collect();
-        Ok(Self { config, listen, place })
+        if !arguments.listen.is_empty() {
+            set.push(("listeners", &listeners));
+            set.push(("advertised.listeners", &advertised));
+        } else if !set.iter().any(|(name, _)| *name == "listeners") {
+            return Err("say where clients connect: --listen HOST:PORT".into());
+        }
+        Ok(Self { config: Config::from_properties(set)?, place })
     }
 }
 
@@ -155,9 +155,11 @@ fn serve(options: Options) -> Result<()> {
         Place::Memory => Arc::new(Memory::default()),
         Place::Directory(path, durability) => Arc::new(Directory::open(&path, durability)?),
     };
+    let binds = options.config.endpoints.iter().map(|listener| listener.bind.clone());
+    let listen: Vec<Address> = binds.collect();
     let engine = Engine::new(options.config, Backend::Objects(objects), ThreadOptions::default())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(run(&engine, &options.listen));
+    let outcome = runtime.block_on(run(&engine, &listen));
     engine.stop(DRAIN);
     outcome
 }
@@ -174,8 +176,7 @@ async fn run(engine: &Engine, listen: &[Address]) -> Result<()> {
         }
         let mut places = Vec::new();
         for address in listen {
-            let bound = engine.listen(&bind_address(address));
-            let port = bound.map_err(|e| format!("cannot listen on {address}: {e}"))?;
+            let port = bind(engine, address).map_err(|e| format!("{address}: {e}"))?;
             places.push(Address { host: address.host.clone(), port }.to_string());
         }
         println!("kelp serves on {}", places.join(", "));
@@ -196,8 +197,13 @@ async fn run(engine: &Engine, listen: &[Address]) -> Result<()> {
     }
 }
 
-/// An empty host is every address of the machine.
-fn bind_address(address: &Address) -> String {
-    let host = if address.host.is_empty() { "::" } else { &address.host };
-    Address { host: host.to_string(), port: address.port }.to_string()
+/// An empty host is every address of the machine, which may have no IPv6.
+fn bind(engine: &Engine, address: &Address) -> Result<u16, EngineError> {
+    let listen = |host: &str| {
+        engine.listen(&Address { host: host.to_string(), port: address.port }.to_string())
+    };
+    match address.host.as_str() {
+        "" => listen("::").or_else(|_| listen("0.0.0.0")),
+        host => listen(host),
+    }
 }
