@@ -5,7 +5,7 @@
 
 use super::cache::{Block, Place};
 use super::faults::Rule;
-use super::format::{self, Stored};
+use super::format::{self, HEADER_BYTES, Header, Kind, Malformed, Stored};
 use super::journal::Journal;
 use super::log::{Found, FramePlace};
 use super::segment::{Chunk, Index};
@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// The most that is read from a segment at once.
 const READ_BYTES: u64 = 4 << 20;
+
+const SHORT: Malformed = Malformed("it ends early");
 
 /// Batches, as slices, up to a number of bytes.
 struct Taken {
@@ -113,10 +115,21 @@ impl Journal {
         let key = self.keys.journal(frame.at);
         let bytes = self.objects.get(&key, frame.offset, frame.length).await.map_err(silent)?;
         let Some(bytes) = bytes else { return Ok(None) };
-        let short = StoreError::Corrupt(format!("{key}: it ends early"));
-        let whole = (bytes.len() as u64 == frame.length).then_some(bytes).ok_or(short)?;
-        let (_, stored) =
-            format::split_batches(whole, frame.base_offset).map_err(|m| m.at(&key))?;
+        let whole = bytes.len() as u64 == frame.length;
+        let split = format::split_batches(bytes, frame.base_offset);
+        let stored = match split.and_then(|(_, stored)| whole.then_some(stored).ok_or(SHORT)) {
+            Ok(stored) => stored,
+            Err(malformed) => {
+                // Once it was deleted, the fence of an opener that read too slowly may be there.
+                let head = self.objects.get(&key, 0, HEADER_BYTES as u64).await.map_err(silent)?;
+                let header = head.as_deref().map(Header::read);
+                return match header {
+                    None => Ok(None),
+                    Some(Ok((header, ..))) if header.kind == Kind::Fence => Ok(None),
+                    Some(_) => Err(malformed.at(&key)),
+                };
+            }
+        };
         let block = Block::from(stored);
         self.lock().log.remember(frame.place(), block.clone());
         Ok(Some((block, frame.end_offset)))
@@ -142,7 +155,7 @@ impl Journal {
         let bytes = self.objects.get(&key, from, length).await.map_err(silent)?;
         let Some(mut bytes) = bytes else { return Ok(None) };
         if bytes.len() as u64 != length {
-            return Err(StoreError::Corrupt(format!("{key}: it ends early")));
+            return Err(SHORT.at(&key));
         }
         let mut blocks = Vec::with_capacity(chunks.len());
         for chunk in chunks {
