@@ -107,7 +107,9 @@ impl Objects for Process {
                 3..9 => {
                     world.count("a put that lands after it was said to have failed");
                     drop(answer);
-                    let late = world.below(4000);
+                    // Often while its sender looks whether it landed.
+                    let most = if world.one_in(2) { 60 } else { 4000 };
+                    let late = world.below(most);
                     sleep(Duration::from_millis(late)).await;
                     note(&world, &disk, &key, &bytes);
                     disk.put_new(&key, &bytes);

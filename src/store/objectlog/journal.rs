@@ -13,15 +13,13 @@ use super::Options;
 use super::faults::Rule;
 use super::format::{self, Body, Frame, Object, Placed};
 use super::keys::{Keys, Position};
-use super::log::{FramePlace, Log};
-use super::putting::{self, Outcome, WHOLE};
-use super::state::Image;
+use super::log::Log;
+use super::putting::{self, Outcome};
 use crate::record::batch::Batch;
 use crate::store::objects::Objects;
 use crate::store::{Opened, Owner, PartitionId, Result, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -38,36 +36,46 @@ pub(super) struct Journal {
     /// Something to do for the writer.
     submitted: Notify,
     /// Something was committed, or this process was fenced.
-    progress: watch::Sender<()>,
+    pub progress: watch::Sender<()>,
 }
 
 pub(super) struct Inner {
     pub log: Log,
     /// The log ends with what is submitted, where they are not the committed ones.
     assigned: BTreeMap<PartitionId, i64>,
-    queue: VecDeque<Submitted>,
-    queued_bytes: usize,
+    pub queue: VecDeque<Submitted>,
+    pub queued_bytes: usize,
     /// Objects at places from `log.image.position` on, in order.
-    sent: VecDeque<Sent>,
+    pub sent: VecDeque<Sent>,
     /// The first place that was not sent.
-    next: Position,
+    pub next: Position,
     /// When the last put or look began that proved that nobody took over.
-    proof: Instant,
-    fenced: Option<Owner>,
+    pub proof: Instant,
+    pub fenced: Option<Owner>,
     closing: bool,
 }
 
-struct Submitted {
-    frame: Frame,
-    done: oneshot::Sender<Result<i64>>,
+pub(super) struct Submitted {
+    pub frame: Frame,
+    pub done: oneshot::Sender<Result<i64>>,
 }
 
-struct Sent {
-    object: Object,
-    at: Position,
-    done: Vec<Option<oneshot::Sender<Result<i64>>>>,
-    won: bool,
+pub(super) struct Sent {
+    pub object: Object,
+    pub at: Position,
+    pub done: Vec<Done>,
+    pub won: bool,
 }
+
+/// What becomes one object.
+pub(super) struct Group {
+    pub at: Position,
+    pub frames: Vec<Frame>,
+    pub done: Vec<Done>,
+}
+
+/// Whoever waits for a frame, until there is an answer.
+type Done = Option<oneshot::Sender<Result<i64>>>;
 
 /// How the writer ended.
 pub(super) enum End {
@@ -197,28 +205,33 @@ impl Journal {
         }
     }
 
-    /// An owner that could not look at the journal for a while serves nothing: not for safety, but
-    /// so that nobody reads for long what a successor has left behind.
-    pub(super) fn check_fresh(&self, inner: &Inner) -> Result<()> {
-        if inner.fenced.is_some() {
-            return Err(StoreError::Fenced);
+    /// The writer. Ends when this process is fenced, or closed and all is stored; who waits still
+    /// is answered then.
+    pub(super) async fn run(self: Arc<Self>) -> End {
+        let end = self.write().await;
+        let error = if matches!(end, End::Fenced(_)) { StoreError::Fenced } else { ended() };
+        let mut inner = self.lock();
+        inner.closing = true;
+        inner.assigned.clear();
+        let sent = std::mem::take(&mut inner.sent).into_iter().flat_map(|sent| sent.done).flatten();
+        let queued = std::mem::take(&mut inner.queue).into_iter().map(|submitted| submitted.done);
+        for done in sent.chain(queued) {
+            // Who no longer waits needs no answer.
+            let _ = done.send(Err(error.clone()));
         }
-        if inner.proof.elapsed() > self.options.lag_bound {
-            return Err(StoreError::Unavailable("its last answer is too old".into()));
-        }
-        Ok(())
+        drop(inner);
+        self.progress.send_replace(());
+        end
     }
 
-    /// The writer. Ends when this process is fenced, or closed and all is stored.
-    pub(super) async fn run(self: Arc<Self>) -> End {
+    async fn write(&self) -> End {
         let mut puts = JoinSet::new();
         loop {
             if let Some(owner) = self.lock().fenced.clone() {
                 return End::Fenced(owner);
             }
-            while let Some((at, frames, done)) = self.group() {
-                let object = format::encode_journal(at, self.options.nonce, frames);
-                self.send(&mut puts, at, object, done);
+            while let Some(group) = self.group() {
+                self.send(&mut puts, group);
             }
             if puts.is_empty() && self.is_closed() {
                 return End::Closed;
@@ -235,35 +248,30 @@ impl Journal {
     }
 
     /// Takes what waits for the next place, if a put may begin.
-    #[expect(clippy::type_complexity, reason = "the parts of what becomes one Sent")]
-    fn group(&self) -> Option<(Position, Vec<Frame>, Vec<Option<oneshot::Sender<Result<i64>>>>)> {
+    fn group(&self) -> Option<Group> {
         let mut inner = self.lock();
         if inner.sent.len() >= self.options.puts_in_flight || inner.queue.is_empty() {
             return None;
         }
-        let (mut frames, mut done, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut group = Group { at: inner.next, frames: Vec::new(), done: Vec::new() };
+        let mut bytes = 0;
         while let Some(front) = inner.queue.front() {
             bytes += front.frame.len();
-            if !frames.is_empty() && bytes > self.options.commit_bytes {
+            if !group.frames.is_empty() && bytes > self.options.commit_bytes {
                 break;
             }
             let Some(submitted) = inner.queue.pop_front() else { break };
             inner.queued_bytes -= submitted.frame.len();
-            frames.push(submitted.frame);
-            done.push(Some(submitted.done));
+            group.frames.push(submitted.frame);
+            group.done.push(Some(submitted.done));
         }
-        let at = inner.next;
-        inner.next = at.next();
-        Some((at, frames, done))
+        inner.next = group.at.next();
+        Some(group)
     }
 
-    fn send(
-        &self,
-        puts: &mut JoinSet<putting::Resolved>,
-        at: Position,
-        object: Object,
-        done: Vec<Option<oneshot::Sender<Result<i64>>>>,
-    ) {
+    pub(super) fn send(&self, puts: &mut JoinSet<putting::Resolved>, group: Group) {
+        let Group { at, frames, done } = group;
+        let object = format::encode_journal(at, self.options.nonce, frames);
         let (objects, key) = (self.objects.clone(), self.keys.journal(at));
         puts.spawn(putting::put(objects, at, key, object.parts.clone(), self.options.faults));
         let mut inner = self.lock();
@@ -275,6 +283,9 @@ impl Journal {
 
     fn resolve(&self, puts: &mut JoinSet<putting::Resolved>, resolved: putting::Resolved) {
         let mut inner = self.lock();
+        if inner.fenced.is_some() {
+            return;
+        }
         let Some(i) = inner.sent.iter().position(|sent| sent.at == resolved.at) else {
             unreachable!("a put is resolved once, and its place is sent until then");
         };
@@ -283,7 +294,7 @@ impl Journal {
                 inner.proof = inner.proof.max(resolved.began);
                 inner.sent[i].won = true;
                 if !self.options.faults.keep(Rule::AckInOrder) {
-                    inner.sent[i].answer();
+                    inner.sent[i].answer_early();
                 }
                 self.commit(&mut inner);
             }
@@ -291,42 +302,9 @@ impl Journal {
                 drop(inner);
                 self.fence(&object);
             }
-            Outcome::Foreign(_) => {
-                let Some(sent) = inner.sent.remove(i) else { return };
-                let at = inner.next;
-                inner.next = at.next();
-                drop(inner);
-                let frames = sent.object.frames.into_iter().map(|placed| placed.frame).collect();
-                let object = format::encode_journal(at, self.options.nonce, frames);
-                self.send(puts, at, object, sent.done);
-            }
+            Outcome::Foreign(_) => self.send_behind(inner, puts, i),
             Outcome::Absent => self.regroup(inner, puts, i),
         }
-    }
-
-    /// What must not be done, and only the fault does: a place that was sent gets other bytes.
-    fn regroup(
-        &self,
-        mut inner: MutexGuard<'_, Inner>,
-        puts: &mut JoinSet<putting::Resolved>,
-        i: usize,
-    ) {
-        let sent = &mut inner.sent[i];
-        let at = sent.at;
-        let mut frames: Vec<_> = sent.object.frames.drain(..).map(|placed| placed.frame).collect();
-        let mut done = std::mem::take(&mut sent.done);
-        if at.next() == inner.next {
-            for submitted in std::mem::take(&mut inner.queue) {
-                inner.queued_bytes -= submitted.frame.len();
-                frames.push(submitted.frame);
-                done.push(Some(submitted.done));
-            }
-        }
-        let object = format::encode_journal(at, self.options.nonce, frames);
-        let (objects, key, parts) =
-            (self.objects.clone(), self.keys.journal(at), object.parts.clone());
-        puts.spawn(putting::put(objects, at, key, parts, self.options.faults));
-        inner.sent[i] = Sent { object, at, done, won: false };
     }
 
     /// Commits, in order, what is certain.
@@ -350,73 +328,14 @@ impl Journal {
     }
 
     /// Another process took over: nothing more is taken or answered, for good.
-    fn fence(&self, object: &[u8]) {
+    pub(super) fn fence(&self, object: &[u8]) {
         let owner = putting::owner_of(object);
         tracing::warn!(address = owner.address, pid = owner.pid, "another process took over");
         let mut inner = self.lock();
         inner.fenced = Some(owner);
-        for done in inner.sent.iter_mut().flat_map(|sent| &mut sent.done).filter_map(Option::take) {
-            // Who no longer waits needs no answer.
-            let _ = done.send(Err(StoreError::Fenced));
-        }
-        for submitted in inner.queue.drain(..) {
-            let _ = submitted.done.send(Err(StoreError::Fenced));
-        }
         drop(inner);
         self.submitted.notify_one();
         self.progress.send_replace(());
-    }
-
-    /// Makes sure that nobody took over before this call began.
-    pub(super) async fn look(&self) -> Result<()> {
-        let mut progress = self.progress.subscribe();
-        let first = self.lock().next;
-        let mut backoff = putting::Backoff::default();
-        loop {
-            let (at, idle) = {
-                let inner = self.lock();
-                if inner.fenced.is_some() {
-                    return Err(StoreError::Fenced);
-                }
-                // A put that began after this call is committed.
-                if inner.log.image.position > first {
-                    return Ok(());
-                }
-                (inner.next, inner.log.image.position == inner.next && inner.queue.is_empty())
-            };
-            if !idle {
-                progress.changed().await.map_err(|_| ended())?;
-                continue;
-            }
-            // All lower places hold our own objects: only here could a fence stand.
-            let began = Instant::now();
-            match self.objects.get(&self.keys.journal(at), 0, WHOLE).await {
-                Ok(None) => {
-                    let mut inner = self.lock();
-                    inner.proof = inner.proof.max(began);
-                    return Ok(());
-                }
-                Ok(Some(object)) if putting::is_from(&object, self.options.nonce) => return Ok(()),
-                Ok(Some(object)) => {
-                    self.fence(&object);
-                    return Err(StoreError::Fenced);
-                }
-                Err(error) => backoff.wait("looking at the journal", &error).await,
-            }
-        }
-    }
-
-    /// Looks now and then while nothing is written, so that an idle owner learns of its successor.
-    pub(super) async fn look_when_idle(self: Arc<Self>) {
-        loop {
-            let age = self.lock().proof.elapsed();
-            match self.options.idle_look.checked_sub(age) {
-                Some(left) if left > Duration::ZERO => tokio::time::sleep(left).await,
-                _ if self.look().await.is_err() => return,
-                // Puts in flight were the proof, though none of them may be as young as the call.
-                _ => tokio::time::sleep(self.options.idle_look / 4).await,
-            }
-        }
     }
 
     /// Done when so much of the journal waits to be tiered, and some of it stands behind `tiered`.
@@ -451,40 +370,10 @@ impl Inner {
             || self.log.image.partitions.get(&partition).map_or(0, |p| p.log_end_offset);
         self.assigned.get(&partition).copied().unwrap_or_else(committed)
     }
-
-    /// What must not be done, and only the fault does: a round takes what is still in flight.
-    pub(super) fn tier_uncommitted(
-        &mut self,
-        image: &mut Image,
-        frames: &mut Vec<(PartitionId, Vec<FramePlace>)>,
-    ) {
-        for sent in &self.sent {
-            let mut ahead = Log::new(image.clone(), usize::MAX);
-            ahead.take(sent.at, sent.object.bytes, sent.object.frames.clone());
-            for (id, places) in ahead.frames() {
-                for place in &places {
-                    if let Some(block) = ahead.blocks.find(place.place()) {
-                        self.log.remember(place.place(), block);
-                    }
-                }
-                match frames.iter_mut().find(|(known, _)| *known == id) {
-                    Some((_, known)) => known.extend(places),
-                    None => frames.push((id, places)),
-                }
-            }
-            *image = ahead.image;
-        }
-    }
 }
 
 impl Sent {
-    fn answer(&mut self) {
-        let frames = std::mem::take(&mut self.object.frames);
-        self.answers_of(&frames);
-        self.object.frames = frames;
-    }
-
-    fn answers_of(&mut self, frames: &[Placed]) {
+    pub(super) fn answers_of(&mut self, frames: &[Placed]) {
         for (done, placed) in self.done.iter_mut().zip(frames) {
             let offset = match &placed.frame.body {
                 Body::Batches { base_offset, .. } => *base_offset,

@@ -9,10 +9,12 @@
 mod cache;
 mod checkpoint;
 mod faults;
+mod faulty;
 mod format;
 mod journal;
 mod keys;
 mod log;
+mod looking;
 pub mod metadata;
 mod opening;
 mod putting;

@@ -194,3 +194,54 @@ async fn what_arrives_while_puts_are_in_flight_is_one_commit() {
     // they are one object, besides the fence.
     assert_eq!(objects.list("journal/", "", 100).await.unwrap().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_where_a_frame_was_deleted_is_not_the_frame() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, Options { cache_bytes: 0, ..options() }).await;
+    log.append(partition(0), 0, batches(0, &[3])).await.unwrap();
+    let key = "journal/1/0000000001/00000000000000000000";
+    let frame = objects.get(key, 0, u64::MAX).await.unwrap().unwrap();
+    objects.delete(vec![key.into()]).await.unwrap();
+    let at = keys::Position { epoch: 1, seq: 0 };
+    let fence = format::Fence { next_epoch: 2, owner: Owner::default() };
+    let fence = format::encode_fence(at, 9, &fence);
+    objects.put_new(key, vec![fence]).await.unwrap();
+    assert_eq!(log.read(partition(0), 0, 100, true).await, Err(StoreError::Fenced));
+
+    // Bytes that are wrong are not taken for a successor's doing.
+    objects.delete(vec![key.into()]).await.unwrap();
+    objects.put_new(key, vec![frame.slice(..frame.len() - 1)]).await.unwrap();
+    let corrupt = log.read(partition(0), 0, 100, true).await;
+    assert_eq!(corrupt, Err(StoreError::Corrupt(format!("{key}: a batch that is cut short"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn everybody_who_waits_learns_of_the_successor() {
+    let objects = Arc::new(Memory::default());
+    let old = open(&objects, Options { puts_in_flight: 1, commit_bytes: 1, ..options() }).await;
+    let _new = open(&objects, options()).await;
+    let appends: Vec<_> =
+        (0..50).map(|base| old.append(partition(0), base, batches(base, &[1]))).collect();
+    let opening = old.open(partition(0));
+    for append in appends {
+        assert_eq!(append.await, Err(StoreError::Fenced));
+    }
+    assert_eq!(opening.await, Err(StoreError::Fenced));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_is_a_failure_and_not_the_end() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    log.append(partition(0), 0, batches(0, &[3])).await.unwrap();
+    log.close().await;
+    let key = "journal/1/0000000001/00000000000000000000";
+    objects.delete(vec![key.into()]).await.unwrap();
+    objects.put_new(key, vec![Bytes::from_static(b"KELP")]).await.unwrap();
+    let log = ObjectLog::start(objects.clone(), options());
+    let mut state = log.state();
+    let failed = state.wait_for(|state| *state != State::Opening).await.unwrap().clone();
+    assert!(matches!(failed, State::Failed(text) if text.contains(key)));
+    assert_eq!(objects.list("journal/1/0000000001/", "", 9).await.unwrap().len(), 1, "no fence");
+}
