@@ -74,6 +74,12 @@ impl Broker {
         self.dead.load(Ordering::Relaxed)
     }
 
+    /// Serves, or comes to it.
+    pub fn is_up(&self) -> bool {
+        let state = self.log.state().borrow().clone();
+        !self.is_dead() && matches!(state, State::Opening | State::Serving)
+    }
+
     pub fn is_serving(&self) -> bool {
         !self.is_dead() && *self.log.state().borrow() == State::Serving
     }

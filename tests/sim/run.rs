@@ -9,7 +9,7 @@ use crate::world::{Counts, World};
 use kelp::store::objectlog::{Faults, Options, Rule};
 use kelp::store::objects::Objects;
 use kelp::store::objects::memory::Memory;
-use kelp::store::{Owner, PartitionId, Storage};
+use kelp::store::{Owner, PartitionId};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -70,21 +70,44 @@ async fn simulate(world: World, seed: u64, off: Option<Rule>) {
     }
     // Calm weather: whoever comes now must serve, and all that clients want must come true.
     world.calm_down();
-    let last = Broker::start(&world, &disk, options(&world, seed, 999, off), u64::MAX);
-    cluster.add(last.clone());
-    let done = async { while clients.producers.join_next().await.is_some() {} };
-    if timeout(Duration::from_secs(300), done).await.is_err() {
-        let state = last.log.state().borrow().clone();
-        world.fail(format!("clients do not come to their end; the last owner is {state:?}"));
+    let end = async {
+        let done = async { while clients.producers.join_next().await.is_some() {} };
+        if timeout(Duration::from_secs(300), done).await.is_err() {
+            world.fail("clients do not come to their end".into());
+        }
+        drop(clients);
+        // What is still under way from before lands.
+        sleep(Duration::from_secs(12)).await;
+        let owner = async {
+            while cluster.serving().is_empty() {
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        if timeout(Duration::from_secs(60), owner).await.is_err() {
+            world.fail("nobody serves in the end".into());
+        }
+    };
+    tokio::select! {
+        biased;
+        () = end => {}
+        () = keep_up(&cluster, &disk, seed, off) => unreachable!("it goes on for ever"),
     }
-    drop(clients);
-    sleep(Duration::from_secs(6)).await;
     let options = options(&world, seed, 1000, off);
     recovery::check(&cluster, &disk, &options).await;
-    // Somebody who began to open earlier may have taken over from the last one.
-    match cluster.serving().into_iter().max_by_key(|broker| broker.log.epoch()) {
-        Some(owner) => compare(&cluster, &disk, &owner, &options).await,
-        None => world.fail("nobody serves in the end".into()),
+    if let Some(owner) = cluster.serving().into_iter().max_by_key(|broker| broker.log.epoch()) {
+        compare(&cluster, &disk, &owner, &options).await;
+    }
+}
+
+/// Starts a process now, and again whenever all are gone: the fence of one that died long ago may
+/// land late, and is a successor like any other.
+async fn keep_up(cluster: &Cluster, disk: &Disk, seed: u64, off: Option<Rule>) {
+    for number in 900.. {
+        let options = options(&cluster.world, seed, number, off);
+        cluster.add(Broker::start(&cluster.world, disk, options, u64::MAX));
+        while cluster.brokers().iter().any(|broker| broker.is_up()) {
+            sleep(Duration::from_millis(500)).await;
+        }
     }
 }
 
