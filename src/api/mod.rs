@@ -19,11 +19,13 @@ mod topics;
 
 use crate::config::Config;
 use crate::config::listeners::Address;
+use crate::config::topic::Configs;
 use crate::log::Log;
 use crate::log::producer_ids::ProducerIds;
 use crate::protocol::api_key::ApiKey;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
+use crate::record::validate::Rules;
 use crate::store::topics::Topics;
 use crate::store::{BoxFuture, Owner, State, Storage};
 use std::net::SocketAddr;
@@ -59,6 +61,8 @@ pub struct Broker {
     pub storage: Arc<dyn Storage>,
     pub log: Log,
     pub producer_ids: ProducerIds,
+    /// What is asked of batches for a topic that sets no config.
+    default_rules: Rules,
     /// Held while topics are created: what was checked must still hold when the topic is stored.
     topic_changes: Arc<tokio::sync::Mutex<()>>,
 }
@@ -66,6 +70,7 @@ pub struct Broker {
 impl Broker {
     pub fn new(config: Arc<Config>, storage: Arc<dyn Storage>) -> Self {
         Self {
+            default_rules: produce::rules(&Configs::new(), &config),
             config,
             log: Log::new(storage.clone()),
             producer_ids: ProducerIds::new(storage.clone()),

@@ -11,8 +11,8 @@ use super::successor::Successor;
 use super::topics::is_internal;
 use super::{Broker, Context, Reply};
 use crate::config::server::Config;
-use crate::config::topic::integer;
-use crate::log::append::{Appended, Appending};
+use crate::config::topic::{Configs, integer};
+use crate::log::append::{Appended, Appending, wall_clock_ms};
 use crate::log::partition::Partition;
 use crate::messages::produce::{
     BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceData,
@@ -23,7 +23,7 @@ use crate::protocol::wire::Str;
 use crate::record::validate::{Invalid, Rules, check, only_batch};
 use crate::store::topics::{Topic, Topics};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 /// The first version that brings record batches; older ones bring message sets.
@@ -132,11 +132,18 @@ impl Produce<'_> {
                 false => ErrorCode::TransactionalIdAuthorizationFailed.into(),
             });
         }
-        let log = &self.cx.broker.log;
-        let partition = log.partition(id).await.map_err(ErrorCode::from)?;
-        let rules = rules(topic, &self.cx.broker.config);
-        check(&mut batch, &rules, now_ms()).map_err(|invalid| Refused::by(&partition, invalid))?;
-        let room = timeout_at(self.deadline, log.room_for(batch.len())).await;
+        let broker = &self.cx.broker;
+        let partition = timeout_at(self.deadline, broker.log.partition(id)).await;
+        let partition = partition.map_err(|_| ErrorCode::RequestTimedOut)?;
+        let partition = partition.map_err(ErrorCode::from)?;
+        // To look its configs up takes longer than all the rest for a small batch.
+        let rules = match topic.configs.is_empty() {
+            true => broker.default_rules,
+            false => rules(&topic.configs, &broker.config),
+        };
+        check(&mut batch, &rules, wall_clock_ms())
+            .map_err(|invalid| Refused::by(&partition, invalid))?;
+        let room = timeout_at(self.deadline, broker.log.room_for(batch.len())).await;
         let room = room.map_err(|_| ErrorCode::RequestTimedOut)?;
         let mut appending = partition.append(batch, room);
         match appending.now() {
@@ -155,20 +162,15 @@ enum Placed {
     Before(Appended),
 }
 
-/// What the topic's configs ask of a batch.
-fn rules(topic: &Topic, broker: &Config) -> Rules {
-    let of_topic = |name| integer(name, &topic.configs, broker);
+/// What a topic with these configs asks of a batch.
+pub(super) fn rules(configs: &Configs, broker: &Config) -> Rules {
+    let of_topic = |name| integer(name, configs, broker);
     Rules {
         max_message_bytes: of_topic("max.message.bytes").unsigned_abs() as usize,
         timestamp_before_max_ms: of_topic("message.timestamp.before.max.ms"),
         timestamp_after_max_ms: of_topic("message.timestamp.after.max.ms"),
         ..Rules::default()
     }
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// The answer to a request, with holes for what is not yet stored: these have an error until then.

@@ -22,6 +22,7 @@ use crate::store::{BoxFuture, Opened, Result, StoreError};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// Where a batch is.
@@ -200,6 +201,12 @@ impl Partition {
             self.place(state, pending);
         }
     }
+}
+
+/// The time to which the timestamps of new records are held.
+pub fn wall_clock_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn is_same(a: &Header, b: &Header) -> bool {
