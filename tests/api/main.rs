@@ -4,6 +4,7 @@
 //! Kelp does something else.
 
 mod api_versions;
+mod batch;
 mod broker;
 mod connection;
 mod create_topics;
@@ -11,6 +12,10 @@ mod delete_topics;
 mod describe_cluster;
 mod describe_configs;
 mod engine;
+mod fetch;
 mod find_coordinator;
+mod init_producer_id;
+mod list_offsets;
 mod metadata;
+mod produce;
 mod storage;

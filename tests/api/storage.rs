@@ -14,7 +14,7 @@ pub(crate) struct Held {
     memory: Memory,
     state: watch::Sender<State>,
     /// One permit lets one answer go.
-    pub(crate) answers: Semaphore,
+    pub(crate) answers: Arc<Semaphore>,
     /// How many questions came.
     pub(crate) asked: watch::Sender<usize>,
     /// Whether the store is ever done with closing.
@@ -26,7 +26,7 @@ impl Held {
         Self {
             memory: Memory::default(),
             state: watch::Sender::new(state),
-            answers: Semaphore::new(0),
+            answers: Arc::new(Semaphore::new(0)),
             asked: watch::Sender::new(0),
             closes: true,
         }
@@ -93,7 +93,16 @@ impl Storage for Held {
         expected_base_offset: i64,
         batches: Vec<Batch>,
     ) -> BoxFuture<'static, Result<i64>> {
-        self.memory.append(partition, expected_base_offset, batches)
+        self.asked.send_modify(|asked| *asked += 1);
+        if let State::Fenced(_) = &*self.state.borrow() {
+            return Box::pin(async { Err(StoreError::Fenced) });
+        }
+        let stored = self.memory.append(partition, expected_base_offset, batches);
+        let answers = self.answers.clone();
+        Box::pin(async move {
+            answers.acquire().await.unwrap().forget();
+            stored.await
+        })
     }
 
     async fn read(

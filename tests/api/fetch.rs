@@ -1,0 +1,168 @@
+use crate::batch::{Batch, fetch, read};
+use crate::broker::Broker;
+use crate::storage::Held;
+use kelp::messages::fetch::{PartitionData, Request, Response};
+use kelp::protocol::api_key::ApiKey;
+use kelp::protocol::error_code::ErrorCode;
+use kelp::protocol::wire::Uuid;
+use kelp::store::{Owner, State};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A broker with a topic of two records in partition 0.
+fn clicks() -> Broker {
+    let broker = Broker::start();
+    broker.create("clicks", 2);
+    assert_eq!(broker.produce("clicks", &Batch::of(&["a", "b"])).error_code, ErrorCode::None);
+    broker
+}
+
+fn ask(broker: &Broker, version: i16, request: &Request) -> PartitionData {
+    let mut answer: Response = broker.ask(ApiKey::Fetch, version, request);
+    assert_eq!((answer.error_code, answer.session_id), (ErrorCode::None, 0));
+    answer.responses.remove(0).partitions.remove(0)
+}
+
+/// What Kafka answers with an error: nothing is known of the partition, and there is no record.
+fn refused(broker: &Broker, version: i16, request: &Request) -> ErrorCode {
+    let data = ask(broker, version, request);
+    let offsets = (data.high_watermark, data.last_stable_offset, data.log_start_offset);
+    assert_eq!(offsets, (-1, -1, -1));
+    assert_eq!(data.records.map(|records| records.len()), Some(0));
+    data.error_code
+}
+
+#[test]
+fn records_are_read_in_every_version_that_knows_batches() {
+    let broker = clicks();
+    let topic_id = broker.topic_id("clicks");
+    for version in 4..=18 {
+        let mut request = fetch("clicks", 0);
+        request.topics[0].topic_id = topic_id;
+        let data = ask(&broker, version, &request);
+        assert_eq!(read(&data), [(0, "a".to_string()), (1, "b".to_string())], "{version}");
+        let log_start_offset = if version < 5 { -1 } else { 0 };
+        let offsets = (data.high_watermark, data.last_stable_offset, data.log_start_offset);
+        assert_eq!(offsets, (2, 2, log_start_offset));
+        assert_eq!((data.aborted_transactions, data.preferred_read_replica), (None, -1));
+    }
+    for version in 0..=3 {
+        let data = ask(&broker, version, &fetch("clicks", 0));
+        assert_eq!(data.error_code, ErrorCode::UnsupportedVersion, "version {version}");
+    }
+}
+
+#[test]
+fn read_committed_is_told_which_transactions_were_aborted_and_none_were() {
+    let broker = clicks();
+    let request = Request { isolation_level: 1, ..fetch("clicks", 0) };
+    assert_eq!(ask(&broker, 12, &request).aborted_transactions, Some(vec![]));
+    let request = Request { isolation_level: 7, ..fetch("clicks", 0) };
+    assert_eq!(refused(&broker, 12, &request), ErrorCode::UnknownServerError);
+}
+
+#[test]
+fn no_session_is_opened_and_none_is_known() {
+    let broker = clicks();
+    for (session_id, session_epoch, is_known) in [
+        (0, 0, true),
+        (0, -1, true),
+        (5, 0, true),
+        (5, -1, true),
+        (0, 3, false),
+        (5, 1, false),
+        (0, -2, false),
+    ] {
+        let request = Request { session_id, session_epoch, ..fetch("clicks", 0) };
+        let answer: Response = broker.ask(ApiKey::Fetch, 12, &request);
+        let unknown = (ErrorCode::FetchSessionIdNotFound, 0, 0);
+        let expected = if is_known { (ErrorCode::None, 0, 1) } else { unknown };
+        assert_eq!((answer.error_code, answer.session_id, answer.responses.len()), expected);
+    }
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let broker = clicks();
+    let unknown = ErrorCode::UnknownTopicOrPartition;
+    assert_eq!(refused(&broker, 12, &fetch("ghosts", 0)), unknown);
+    let mut request = fetch("clicks", 0);
+    request.topics[0].partitions[0].partition = 2;
+    assert_eq!(refused(&broker, 12, &request), unknown);
+    request.topics[0].topic_id = Uuid([9; 16]);
+    assert_eq!(refused(&broker, 13, &request), ErrorCode::UnknownTopicId);
+    for offset in [-5, 3, i64::MAX] {
+        assert_eq!(refused(&broker, 12, &fetch("clicks", offset)), ErrorCode::OffsetOutOfRange);
+    }
+    let at_the_end = ask(&broker, 12, &fetch("clicks", 2));
+    assert_eq!((at_the_end.error_code, at_the_end.high_watermark), (ErrorCode::None, 2));
+}
+
+#[test]
+fn nobody_follows_this_broker() {
+    let broker = clicks();
+    let request = Request { replica_id: 5, ..fetch("clicks", 0) };
+    assert_eq!(refused(&broker, 12, &request), ErrorCode::NotLeaderOrFollower);
+}
+
+#[test]
+fn a_client_that_knows_another_leader_is_told() {
+    let broker = clicks();
+    // The memory store's epoch is 0.
+    for (epoch, code) in [(-1, None), (0, None), (1, Some(ErrorCode::UnknownLeaderEpoch))] {
+        let mut request = fetch("clicks", 0);
+        request.topics[0].partitions[0].current_leader_epoch = epoch;
+        match code {
+            Some(code) => assert_eq!(refused(&broker, 12, &request), code),
+            None => assert_eq!(read(&ask(&broker, 12, &request)).len(), 2),
+        }
+    }
+}
+
+#[test]
+fn a_poll_waits_for_a_record_and_not_longer() {
+    let broker = clicks();
+    let poll = Request { max_wait_ms: 10_000, min_bytes: 1, ..fetch("clicks", 2) };
+    let begin = Instant::now();
+    let answer = thread::scope(|scope| {
+        let poll = scope.spawn(|| ask(&broker, 12, &poll));
+        thread::sleep(Duration::from_millis(200));
+        broker.produce("clicks", &Batch::of(&["c"]));
+        poll.join().unwrap()
+    });
+    assert_eq!(read(&answer), [(2, "c".to_string())]);
+    assert!(begin.elapsed() < Duration::from_secs(5));
+
+    let poll = Request { max_wait_ms: 300, min_bytes: 1, ..fetch("clicks", 3) };
+    let begin = Instant::now();
+    let answer: Response = broker.ask(ApiKey::Fetch, 12, &poll);
+    assert!(begin.elapsed() >= Duration::from_millis(300));
+    assert_eq!(answer.throttle_time_ms, 0, "to wait is not to be throttled");
+}
+
+#[test]
+fn a_parked_poll_is_told_that_another_process_took_over() {
+    let storage = Arc::new(Held::new(State::Serving));
+    storage.answers.add_permits(1);
+    let broker = Broker::on(storage.clone(), "");
+    broker.create("clicks", 1);
+    let mut client = broker.connect();
+    let poll = Request { max_wait_ms: 10_000, min_bytes: 1, ..fetch("clicks", 0) };
+    client.send(ApiKey::Fetch, 16, &{
+        let mut poll = poll;
+        poll.topics[0].topic_id = broker.topic_id("clicks");
+        poll
+    });
+    thread::sleep(Duration::from_millis(200));
+    let begin = Instant::now();
+    let owner = Owner { address: "kafka.example:9093".into(), ..Owner::default() };
+    storage.enter(State::Fenced(owner));
+    let (_, answer): (_, Response) = client.receive(ApiKey::Fetch, 16);
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    let partition = &answer.responses[0].partitions[0];
+    assert_eq!(partition.error_code, ErrorCode::NotLeaderOrFollower);
+    let leader = (partition.current_leader.leader_id, partition.current_leader.leader_epoch);
+    assert_eq!(leader, (1, 1));
+    assert_eq!(&*answer.node_endpoints[0].host, "kafka.example");
+}
