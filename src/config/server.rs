@@ -77,7 +77,7 @@ properties! {
     /// The most connections at a time from one address; others are closed at once.
     max_connections_per_ip: i32 = i32::MAX, "max.connections.per.ip", Allowed::AtLeast(0);
     /// The threads that serve requests. The default is one for each processor.
-    num_io_threads: i32 = processors(), "num.io.threads", Allowed::AtLeast(1);
+    num_io_threads: i32 = processors(), "num.io.threads", Allowed::Between(1, 4096);
     /// How long a request waits for the host's storage when the client sets no time of its own.
     host_timeout_ms: i64 = 30_000, "host.timeout.ms", Allowed::AtLeast(1);
     /// The most partitions of all topics together.

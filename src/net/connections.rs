@@ -56,6 +56,10 @@ impl Connections {
 
 impl Drop for Admission {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let address = self.address;
+            tracing::error!(%address, "a bug: a request panicked, so its connection is closed");
+        }
         let mut by_address = self.connections.lock();
         if let Some(count) = by_address.get_mut(&self.address) {
             *count -= 1;

@@ -10,6 +10,7 @@ use kelp::store::{Owner, State};
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -96,6 +97,24 @@ fn a_dropped_engine_closes_everything() {
     assert_eq!(Arc::strong_count(&storage), 1, "nothing of the engine is left");
 }
 
+#[test]
+fn a_request_that_panics_takes_only_its_connection_along() {
+    let storage = Arc::new(Held::new(State::Serving));
+    let broker = Broker::on(storage.clone(), "");
+    storage.answers.add_permits(1);
+    broker.create("clicks", 1);
+    let mut other = broker.connect();
+    storage.panics.store(true, Ordering::Relaxed);
+    let mut client = broker.connect();
+    client.send(ApiKey::Produce, 9, &production());
+    assert!(client.is_closed());
+
+    storage.panics.store(false, Ordering::Relaxed);
+    storage.answers.add_permits(1);
+    let produced: produce::Response = other.call(ApiKey::Produce, 9, &production());
+    assert_eq!(produced.responses[0].partition_responses[0].error_code, ErrorCode::None);
+}
+
 /// A client whose connection the host accepted and handed over.
 fn handed(broker: &Broker) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -153,20 +172,8 @@ fn who_is_fenced_names_the_successor_and_ends() {
     let refused: create_topics::Response =
         client.call(ApiKey::CreateTopics, 7, &creation("more", 10_000));
     assert_eq!(refused.topics[0].error_code, ErrorCode::NotController);
-    let partition = produce::PartitionProduceData { index: 0, records: Some(batch()) };
-    let topic = produce::TopicProduceData {
-        name: "clicks".into(),
-        partition_data: vec![partition],
-        ..Default::default()
-    };
-    let asked = produce::Request {
-        acks: -1,
-        timeout_ms: 10_000,
-        topic_data: vec![topic],
-        ..Default::default()
-    };
     // New clients are told too.
-    let refused: produce::Response = broker.ask(ApiKey::Produce, 9, &asked);
+    let refused: produce::Response = broker.ask(ApiKey::Produce, 9, &production());
     let partition = &refused.responses[0].partition_responses[0];
     assert_eq!(partition.error_code, ErrorCode::NotLeaderOrFollower);
 
@@ -178,6 +185,17 @@ fn who_is_fenced_names_the_successor_and_ends() {
         thread::yield_now();
     }
     assert_eq!(*broker.engine.state().borrow(), State::Fenced(successor()));
+}
+
+/// One batch for the first partition of the topic "clicks".
+fn production() -> produce::Request {
+    let partition = produce::PartitionProduceData { index: 0, records: Some(batch()) };
+    let topic = produce::TopicProduceData {
+        name: "clicks".into(),
+        partition_data: vec![partition],
+        ..Default::default()
+    };
+    produce::Request { acks: -1, timeout_ms: 10_000, topic_data: vec![topic], ..Default::default() }
 }
 
 /// A batch with one record, "hello", that Apache Kafka takes.

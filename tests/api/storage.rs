@@ -8,6 +8,7 @@ use kelp::store::topics::{Topic, Topics};
 use kelp::store::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreError};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Semaphore, watch};
 
 pub(crate) struct Held {
@@ -17,6 +18,8 @@ pub(crate) struct Held {
     pub(crate) answers: Arc<Semaphore>,
     /// How many questions came.
     pub(crate) asked: watch::Sender<usize>,
+    /// Whether the store panics when a partition is opened.
+    pub(crate) panics: AtomicBool,
     /// Whether the store is ever done with closing.
     closes: bool,
 }
@@ -28,6 +31,7 @@ impl Held {
             state: watch::Sender::new(state),
             answers: Arc::new(Semaphore::new(0)),
             asked: watch::Sender::new(0),
+            panics: AtomicBool::new(false),
             closes: true,
         }
     }
@@ -80,6 +84,7 @@ impl Storage for Held {
     }
 
     async fn open(&self, partition: PartitionId) -> Result<Opened> {
+        assert!(!self.panics.load(Ordering::Relaxed), "a bug, as the test wants it");
         self.memory.open(partition).await
     }
 
