@@ -330,6 +330,34 @@ mod tests {
     }
 
     #[test]
+    fn whatever_stands_behind_a_good_header_and_checksum_is_answered() {
+        let mut random = 1_u64;
+        let mut next = |below: usize| {
+            // Xorshift: the same bytes in each run.
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random as usize % below
+        };
+        for (codec, _) in FROM_KAFKA {
+            let good = from_kafka(codec);
+            let (mut outcomes, attributes) = ([0; 2], good.header.attributes);
+            for _ in 0..2000 {
+                let mut payload = good.records().to_vec();
+                for _ in 0..=next(3) {
+                    let at = next(payload.len());
+                    payload[at] = next(256) as u8;
+                }
+                payload.truncate(payload.len() - next(3));
+                let records = vec![DraftRecord::default(); 3];
+                let draft = Draft { attributes, payload: Some(payload), records, ..Draft::of(&[]) };
+                outcomes[usize::from(checked(&draft).is_ok())] += 1;
+            }
+            assert!(outcomes[0] > 500, "{codec:?}: {outcomes:?}");
+        }
+    }
+
+    #[test]
     fn the_header_must_be_that_of_a_new_batch_of_a_client() {
         let good = Draft::of(&["a", "b"]);
         let with = |change: fn(&mut Draft)| {
