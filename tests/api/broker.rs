@@ -9,6 +9,7 @@ use kelp::protocol::error_code::ErrorCode;
 use kelp::protocol::wire::{Reader, Str, Wire, Writer};
 use kelp::store::Storage;
 use kelp::store::memory::Memory;
+use kelp::store::objects::Objects;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -33,8 +34,16 @@ impl Broker {
     }
 
     pub(crate) fn on(storage: Arc<dyn Storage>, properties: &str) -> Self {
+        Self::new(Backend::Storage(storage), properties)
+    }
+
+    /// A broker that shares a store of objects with others.
+    pub(crate) fn sharing(objects: Arc<dyn Objects>, properties: &str) -> Self {
+        Self::new(Backend::Objects(objects), properties)
+    }
+
+    fn new(backend: Backend, properties: &str) -> Self {
         let config = Config::from_text(&format!("num.io.threads=2\n{properties}")).unwrap();
-        let backend = Backend::Storage(storage);
         let engine = Engine::new(config, backend, ThreadOptions::default()).unwrap();
         let port = engine.listen("127.0.0.1:0").unwrap();
         Self { engine, port }

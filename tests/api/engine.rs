@@ -6,7 +6,7 @@ use bytes::Bytes;
 use kelp::messages::{api_versions, create_topics, describe_cluster, metadata, produce};
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
-use kelp::store::{Owner, State};
+use kelp::store::{Owner, State, objects};
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -185,6 +185,56 @@ fn who_is_fenced_names_the_successor_and_ends() {
         thread::yield_now();
     }
     assert_eq!(*broker.engine.state().borrow(), State::Fenced(successor()));
+}
+
+/// Waits for a state of a broker's store.
+fn wait_for(broker: &Broker, wanted: impl Fn(&State) -> bool) {
+    let begin = Instant::now();
+    while !wanted(&broker.engine.state().borrow()) {
+        assert!(begin.elapsed() < PATIENCE, "{:?}", broker.engine.state());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_broker_that_takes_over_has_everything_and_the_old_one_names_it() {
+    let objects = Arc::new(objects::memory::Memory::default());
+    let first = Broker::sharing(objects.clone(), "");
+    first.create("clicks", 1);
+    let produced: produce::Response = first.ask(ApiKey::Produce, 9, &production());
+    assert_eq!(produced.responses[0].partition_responses[0].error_code, ErrorCode::None);
+
+    let listeners = "listeners=A://127.0.0.1:0\nadvertised.listeners=A://second:9092";
+    let second = Broker::sharing(objects, &format!("{listeners}\nkelp.takeover=true"));
+    wait_for(&second, |state| *state == State::Serving);
+    let produced: produce::Response = second.ask(ApiKey::Produce, 9, &production());
+    assert_eq!(produced.responses[0].partition_responses[0].base_offset, 1);
+
+    // The first learns of it when it writes, at the latest.
+    let refused: produce::Response = first.ask(ApiKey::Produce, 9, &production());
+    let partition = &refused.responses[0].partition_responses[0];
+    assert_eq!(partition.error_code, ErrorCode::NotLeaderOrFollower);
+    let all = metadata::Request { topics: None, ..Default::default() };
+    let told: metadata::Response = first.ask(ApiKey::Metadata, 12, &all);
+    assert_eq!((&*told.brokers[0].host, told.brokers[0].port), ("second", 9092));
+    let known: metadata::Response = second.ask(ApiKey::Metadata, 12, &all);
+    assert_eq!(told.topics, known.topics, "down to the leader epoch");
+    assert_eq!(told.cluster_id, known.cluster_id);
+}
+
+#[test]
+fn a_broker_stands_by_until_the_other_ends() {
+    let objects = Arc::new(objects::memory::Memory::default());
+    let first = Broker::sharing(objects.clone(), "");
+    first.create("clicks", 1);
+    let second = Broker::sharing(objects, "");
+    wait_for(&second, |state| matches!(state, State::Standby(_)));
+    assert!(handed(&second).is_closed(), "its clients shall go to the other");
+    first.engine.stop(PATIENCE);
+    wait_for(&second, |state| *state == State::Serving);
+    let all = metadata::Request { topics: None, ..Default::default() };
+    let told: metadata::Response = second.ask(ApiKey::Metadata, 12, &all);
+    assert_eq!(told.topics.len(), 1);
 }
 
 /// One batch for the first partition of the topic "clicks".
