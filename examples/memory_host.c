@@ -517,9 +517,9 @@ static void log_line(void *ctx, int32_t level, kelp_str target, kelp_str text) {
 }
 
 static void state_changed(void *ctx, int32_t state, kelp_str detail) {
-  static const char *const names[] = {"?", "standby", "serving", "fenced", "failed"};
+  static const char *const names[] = {"?", "standby", "serving", "fenced", "failed", "ended"};
   (void)ctx;
-  fprintf(stderr, "state: %s %.*s\n", names[state >= 1 && state <= 4 ? state : 0],
+  fprintf(stderr, "state: %s %.*s\n", names[state >= 1 && state <= 5 ? state : 0],
           (int)detail.len, detail.ptr);
 }
 

@@ -80,15 +80,17 @@ const (
 	Standby State = C.KELP_STATE_STANDBY
 	// Serving: clients are served.
 	Serving State = C.KELP_STATE_SERVING
-	// Fenced: another process took the data over, for good. The program stops and closes the
-	// engine; clients are told for some seconds where to go.
+	// Fenced: another process took the data over, for good. Clients are told for ten seconds where
+	// to go; then comes Ended.
 	Fenced State = C.KELP_STATE_FENCED
-	// Failed: what is stored cannot be read. The program stops and closes the engine.
+	// Failed: what is stored cannot be read. Then comes Ended.
 	Failed State = C.KELP_STATE_FAILED
+	// Ended: nothing is served any more. The program closes the engine.
+	Ended State = C.KELP_STATE_ENDED
 )
 
 func (s State) String() string {
-	names := [...]string{"opening", "standby", "serving", "fenced", "failed"}
+	names := [...]string{"opening", "standby", "serving", "fenced", "failed", "ended"}
 	if s < 0 || int(s) >= len(names) {
 		return fmt.Sprintf("state %d", int(s))
 	}

@@ -201,14 +201,20 @@
 
 /**
  * Another process took the data over, for good; the detail says which. Clients are told where to
- * go for some seconds more; then the host stops and frees the engine.
+ * go for ten seconds; then comes KELP_STATE_ENDED.
  */
 #define KELP_STATE_FENCED 3
 
 /**
- * What is stored cannot be read; the detail says why. The host stops and frees the engine.
+ * What is stored cannot be read, or the host's storage failed when it was opened; the detail says
+ * why. Then comes KELP_STATE_ENDED.
  */
 #define KELP_STATE_FAILED 4
+
+/**
+ * Nothing is served any more, as the engine was stopped, fenced, or failed. The host frees it.
+ */
+#define KELP_STATE_ENDED 5
 
 /**
  * A Kafka broker. Its functions may be called from any thread, several at once, until it is
@@ -840,7 +846,8 @@ kelp_status kelp_op_complete(struct kelp_op *op, kelp_status status);
 
 /**
  * Makes an engine, which opens the host's storage at once and tells by `state` of `kelp_host`
- * when it serves; what clients send before that waits. Sockets are handed over afterwards.
+ * when it serves. Sockets may be handed over before: what clients send waits until the storage
+ * is open, but while another process has the data their connections are closed.
  *
  * Nothing of `config` and `host` is used after the call, but for what they point to as said
  * there. The storage callbacks may come before the call returns.

@@ -2,7 +2,7 @@
 
 use super::data::{Versioned, read_versioned};
 use super::host::{
-    Dispatchers, Host, KELP_STATE_FAILED, KELP_STATE_FENCED, KELP_STATE_SERVING,
+    Dispatchers, Host, KELP_STATE_ENDED, KELP_STATE_FAILED, KELP_STATE_FENCED, KELP_STATE_SERVING,
     KELP_STATE_STANDBY, KelpHost,
 };
 use super::host_storage::HostStorage;
@@ -83,7 +83,7 @@ impl KelpEngine {
         let engine =
             dispatcher::with_default(host.log(), || Engine::new(properties, backend, options));
         let engine = engine.map_err(|error| (status(&error), error.to_string()))?;
-        engine.spawn(tell_states(host.clone(), engine.state()));
+        engine.spawn(tell_states(host.clone(), engine.state(), engine.ended()));
         Ok(Self { engine, host, _dispatchers: dispatchers })
     }
 
@@ -155,8 +155,12 @@ fn backend(host: &Arc<Host>, callbacks: &KelpHost) -> Result<Backend, Refusal> {
     }
 }
 
-/// Tells the host of every state until the store is gone.
-async fn tell_states(host: Arc<Host>, mut states: watch::Receiver<State>) {
+/// Tells the host of every state until the end.
+async fn tell_states(
+    host: Arc<Host>,
+    mut states: watch::Receiver<State>,
+    mut ended: watch::Receiver<bool>,
+) {
     let of = |owner: &Owner| {
         let Owner { address, host, pid, .. } = owner;
         format!("{address} (process {pid} on {host})")
@@ -170,14 +174,18 @@ async fn tell_states(host: Arc<Host>, mut states: watch::Receiver<State>) {
             State::Fenced(owner) => host.state(KELP_STATE_FENCED, of(&owner)),
             State::Failed(reason) => host.state(KELP_STATE_FAILED, reason),
         }
-        if states.changed().await.is_err() {
-            return;
+        tokio::select! {
+            biased;
+            Ok(()) = states.changed() => {}
+            _ = ended.wait_for(|ended| *ended) => break,
         }
     }
+    host.state(KELP_STATE_ENDED, String::new());
 }
 
 /// Makes an engine, which opens the host's storage at once and tells by `state` of `kelp_host`
-/// when it serves; what clients send before that waits. Sockets are handed over afterwards.
+/// when it serves. Sockets may be handed over before: what clients send waits until the storage
+/// is open, but while another process has the data their connections are closed.
 ///
 /// Nothing of `config` and `host` is used after the call, but for what they point to as said
 /// there. The storage callbacks may come before the call returns.

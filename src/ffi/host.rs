@@ -22,10 +22,13 @@ pub const KELP_STATE_STANDBY: i32 = 1;
 /// Clients are served.
 pub const KELP_STATE_SERVING: i32 = 2;
 /// Another process took the data over, for good; the detail says which. Clients are told where to
-/// go for some seconds more; then the host stops and frees the engine.
+/// go for ten seconds; then comes KELP_STATE_ENDED.
 pub const KELP_STATE_FENCED: i32 = 3;
-/// What is stored cannot be read; the detail says why. The host stops and frees the engine.
+/// What is stored cannot be read, or the host's storage failed when it was opened; the detail says
+/// why. Then comes KELP_STATE_ENDED.
 pub const KELP_STATE_FAILED: i32 = 4;
+/// Nothing is served any more, as the engine was stopped, fenced, or failed. The host frees it.
+pub const KELP_STATE_ENDED: i32 = 5;
 
 /// What the host gives: its callbacks and where it keeps the data.
 ///
@@ -186,6 +189,19 @@ impl Host {
 
     pub(super) fn state(&self, state: i32, detail: String) {
         self.queue.notice(Notice::State { state, detail });
+    }
+
+    /// Does a dispatcher's next piece of work.
+    #[cfg(test)]
+    pub(super) fn carry_out_next(&self) {
+        let Some(task) = self.queue.next(true) else { panic!("the queue is closed") };
+        self.carry_out(task);
+    }
+
+    /// What the last dispatcher does at its end.
+    #[cfg(test)]
+    pub(super) fn close(&self) {
+        self.queue.close();
     }
 
     fn carry_out(&self, task: Task) {

@@ -30,13 +30,17 @@ func main() {
 }
 
 func serve(address string, properties []string) error {
-	states := make(chan string, 1)
+	ended := make(chan string, 1)
+	why := "it was stopped"
 	engine, err := kelp.New(kelp.Config{Properties: properties}, kelp.Host{
 		Storage: newMemory(),
 		Log:     func(level kelp.Level, line string) { log.Println(level, line) },
 		State: func(state kelp.State, detail string) {
-			if state == kelp.Failed || state == kelp.Fenced {
-				states <- detail
+			switch state {
+			case kelp.Failed, kelp.Fenced:
+				why = detail
+			case kelp.Ended:
+				ended <- why
 			}
 		},
 	})
@@ -55,7 +59,7 @@ func serve(address string, properties []string) error {
 	select {
 	case <-interrupt:
 		return engine.Stop(drain)
-	case detail := <-states:
+	case detail := <-ended:
 		return fmt.Errorf("the engine ended: %s", detail)
 	}
 }
