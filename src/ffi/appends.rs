@@ -230,3 +230,162 @@ fn slices(run: &[Waiting]) -> Slices {
     let both = |batch: &Batch| -> [Bytes; 2] { [prefixes.split_to(PREFIX_BYTES), batch.rest()] };
     Slices::new(batches().flat_map(both).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::operation::kelp_op_complete;
+    use super::super::samples::{Kept, batch, host, keep, parsed};
+    use super::super::status::{KELP_UNAVAILABLE, KelpStatus};
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    struct Fixture {
+        host: Arc<Host>,
+        appends: Arc<Appends>,
+        kept: Box<Kept>,
+    }
+
+    /// The appends of a partition, on a host that does what `answer` says.
+    fn fixture() -> Fixture {
+        let kept = Box::<Kept>::default();
+        let host = host(&kept);
+        let topic = Arc::new(Topic { name: "t".into(), ..Topic::default() });
+        let appends = Appends::new(host.clone(), keep::<KelpAppend>, topic, 0, |_| {});
+        Fixture { host, appends: Arc::new(appends), kept }
+    }
+
+    impl Fixture {
+        fn submit(&self, offset: i64) -> BoxFuture<'static, Result<i64>> {
+            self.appends.submit(offset, vec![parsed(batch(offset, b"value"))])
+        }
+
+        /// Completes the append that is under way; gives where it was to go.
+        fn answer(&self, status: KelpStatus, log_end_offset: i64) -> (i64, i64) {
+            self.host.carry_out_next();
+            let op: *mut KelpAppend = self.kept.take().expect("an append is under way");
+            // SAFETY: the operation was delivered, and is completed here only.
+            unsafe {
+                let place = ((*op).expected_base_offset, (*op).next_offset);
+                (*op).log_end_offset = log_end_offset;
+                assert_eq!(kelp_op_complete(op.cast(), status), KELP_OK);
+                place
+            }
+        }
+    }
+
+    /// What a future has come to without waiting.
+    fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => Some(done),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn what_comes_in_while_one_is_under_way_goes_in_one_append() {
+        let fixture = fixture();
+        let mut answers = [0, 1, 2, 3].map(|offset| fixture.submit(offset));
+        assert_eq!(now(&mut answers[0]), None);
+        assert_eq!(fixture.answer(KELP_OK, -1), (0, 1));
+        assert_eq!(now(&mut answers[0]), Some(Ok(0)));
+        assert_eq!(now(&mut answers[1]), None);
+        assert_eq!(fixture.answer(KELP_OK, -1), (1, 4));
+        let rest = answers[1..].iter_mut().map(now).collect::<Vec<_>>();
+        assert_eq!(rest, [Some(Ok(1)), Some(Ok(2)), Some(Ok(3))]);
+    }
+
+    #[test]
+    fn an_append_carries_whole_stamped_batches() {
+        let fixture = fixture();
+        let mut stamped = parsed(batch(0, b"value"));
+        stamped.stamp(70, 3);
+        drop(fixture.appends.submit(70, vec![stamped]));
+        fixture.host.carry_out_next();
+        let op: *mut KelpAppend = fixture.kept.take().unwrap();
+        // SAFETY: the operation was delivered, so all it points to can be read until it is
+        // completed, here only.
+        unsafe {
+            let slices = std::slice::from_raw_parts((*op).slices, (*op).slice_count);
+            let part = |slice: &super::super::data::KelpBytes| {
+                std::slice::from_raw_parts(slice.ptr, slice.len)
+            };
+            let all: Vec<u8> = slices.iter().flat_map(part).copied().collect();
+            assert_eq!((all.len(), (*op).next_offset), ((*op).total_bytes, 71));
+            let whole = Batch::split_off(&mut all.clone().into()).unwrap();
+            assert_eq!((whole.header.base_offset, whole.header.leader_epoch), (70, 3));
+            assert_eq!(all[PREFIX_BYTES..], batch(0, b"value")[PREFIX_BYTES..]);
+            kelp_op_complete(op.cast(), KELP_OK);
+        }
+    }
+
+    #[test]
+    fn a_refusal_refuses_all_that_is_in_line_and_nothing_that_comes_after() {
+        for (status, refusal) in [
+            (KELP_CONFLICT, StoreError::Conflict { log_end_offset: 9 }),
+            (KELP_UNAVAILABLE, StoreError::Unavailable("host: status -7".into())),
+        ] {
+            let fixture = fixture();
+            let mut answers = [0, 1, 2].map(|offset| fixture.submit(offset));
+            assert_eq!(fixture.answer(status, 9), (0, 1));
+            for answer in &mut answers {
+                assert_eq!(now(answer), Some(Err(refusal.clone())));
+            }
+            let mut again = fixture.submit(9);
+            assert_eq!(fixture.answer(KELP_OK, -1), (9, 10));
+            assert_eq!(now(&mut again), Some(Ok(9)));
+        }
+    }
+
+    #[test]
+    fn what_does_not_follow_goes_by_itself() {
+        let fixture = fixture();
+        let _answers = [0, 1, 5, 6].map(|offset| fixture.submit(offset));
+        let places = [(); 3].map(|()| fixture.answer(KELP_OK, -1));
+        assert_eq!(places, [(0, 1), (1, 2), (5, 7)]);
+    }
+
+    #[test]
+    fn an_append_is_limited_in_bytes() {
+        let fixture = fixture();
+        let large = vec![0; RUN_BYTES / 2];
+        for offset in 0..4 {
+            drop(fixture.appends.submit(offset, vec![parsed(batch(offset, &large))]));
+        }
+        let places = [(); 4].map(|()| fixture.answer(KELP_OK, -1));
+        assert_eq!(places, [(0, 1), (1, 2), (2, 3), (3, 4)]);
+    }
+
+    #[test]
+    fn an_answer_that_would_be_tried_again_for_ever_is_an_error() {
+        let fixture = fixture();
+        for log_end_offset in [0, -1] {
+            let mut answer = fixture.submit(0);
+            fixture.answer(KELP_CONFLICT, log_end_offset);
+            assert!(matches!(now(&mut answer), Some(Err(StoreError::Corrupt(_)))));
+        }
+    }
+
+    #[test]
+    fn who_goes_away_changes_nothing() {
+        let fixture = fixture();
+        drop(fixture.submit(0));
+        drop(fixture.submit(1));
+        assert_eq!(now(fixture.appends.idle()), None);
+        assert_eq!(fixture.answer(KELP_OK, -1), (0, 1));
+        assert_eq!(fixture.answer(KELP_OK, -1), (1, 2));
+        assert_eq!(now(fixture.appends.idle()), Some(()));
+    }
+
+    #[test]
+    fn when_the_engine_ends_whatever_waits_is_told() {
+        let fixture = fixture();
+        let mut answers = [0, 1].map(|offset| fixture.submit(offset));
+        fixture.host.close();
+        for answer in &mut answers {
+            assert!(matches!(now(answer), Some(Err(StoreError::Unavailable(_)))));
+        }
+        assert!(matches!(now(fixture.submit(2)), Some(Err(StoreError::Unavailable(_)))));
+    }
+}

@@ -9,11 +9,12 @@ use super::data::{KelpBytes, KelpStr};
 use super::host::Host;
 use super::operation::{Callback, KelpOp};
 use super::producer_state::ProducerState;
+use super::read::whole_batches;
 use super::snapshots::Snapshots;
 use super::status::Failure;
 use super::storage::*;
 use crate::protocol::wire::Uuid;
-use crate::record::batch::{Batch, Header, LENGTH_OFFSET};
+use crate::record::batch::Batch;
 use crate::store::topics::{Topic, Topics};
 use crate::store::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreError};
 use bytes::Bytes;
@@ -464,34 +465,4 @@ impl Settings {
         };
         Self(owned.iter().map(setting).collect(), owned)
     }
-}
-
-/// Checks what the host read, and cuts it to whole batches of at most `max_bytes`.
-fn whole_batches(
-    slices: Vec<Bytes>,
-    offset: i64,
-    max_bytes: usize,
-    at_least_one: bool,
-) -> Result<Vec<Bytes>, Failure> {
-    let (mut kept, mut total, mut next_offset) = (Vec::new(), 0, offset);
-    for slice in slices {
-        let mut end = 0;
-        while end < slice.len() {
-            let header = Header::read(&slice[end..]);
-            let header = header.ok_or(Failure::Malformed("a batch is cut"))?;
-            let len = usize::try_from(header.batch_length).ok().map(|len| len + LENGTH_OFFSET);
-            let len = len.filter(|len| *len <= slice.len() - end);
-            let len = len.ok_or(Failure::Malformed("a batch is cut"))?;
-            if header.last_offset() < next_offset {
-                return Err(Failure::Malformed("a batch is not in its place"));
-            }
-            if total + len > max_bytes && !(total == 0 && at_least_one) {
-                kept.push(slice.slice(..end));
-                return Ok(kept);
-            }
-            (end, total, next_offset) = (end + len, total + len, header.last_offset() + 1);
-        }
-        kept.push(slice);
-    }
-    Ok(kept)
 }

@@ -23,6 +23,9 @@ pub mod objects;
 pub mod operation;
 mod producer_state;
 mod queue;
+mod read;
+#[cfg(test)]
+mod samples;
 mod signals;
 mod snapshots;
 pub mod status;

@@ -376,3 +376,218 @@ pub unsafe extern "C" fn kelp_op_complete(op: *mut KelpOp, status: KelpStatus) -
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::objects::KelpGet;
+    use super::super::samples::{Kept, host, host_with, keep};
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::{Receiver, channel};
+
+    type Answer = Result<Bytes, Failure>;
+
+    /// Submits a get whose answer comes out of the channel.
+    fn ask(host: &Arc<Host>) -> Receiver<Answer> {
+        let (sender, receiver) = channel();
+        let body = KelpGet {
+            op: KelpOp::NEW,
+            key: KelpStr::EMPTY,
+            offset: 0,
+            length: 10,
+            data: KelpBytes::EMPTY,
+        };
+        let read = |outcome: &Outcome<'_, KelpGet>| {
+            outcome.ok()?;
+            outcome.bytes(outcome.body.data)
+        };
+        let then = move |answer| drop(sender.send(answer));
+        host.submit(keep::<KelpGet>, body, (), read, then);
+        receiver
+    }
+
+    fn delivered(host: &Host, kept: &Kept) -> *mut KelpGet {
+        host.carry_out_next();
+        kept.take().expect("it was delivered")
+    }
+
+    #[test]
+    fn memory_of_the_operation_is_not_copied_and_other_memory_is() {
+        let kept = Kept::default();
+        let host = host(&kept);
+        let receiver = ask(&host);
+        let op = delivered(&host, &kept);
+        // SAFETY: the operation is live until it is completed.
+        let given = unsafe {
+            let given = kelp_op_alloc(op.cast(), 10).cast::<u8>();
+            *given.add(3) = b'x';
+            (*op).data = KelpBytes { ptr: given.add(2), len: 3 };
+            kelp_op_complete(op.cast(), KELP_OK);
+            given as usize
+        };
+        let answer = receiver.recv().unwrap().unwrap();
+        assert_eq!((&answer[..], answer.as_ptr() as usize), (&b"\0x\0"[..], given + 2));
+
+        let receiver = ask(&host);
+        let op = delivered(&host, &kept);
+        let own = *b"own";
+        // SAFETY: as above; the bytes live longer than the call.
+        unsafe {
+            (*op).data = KelpBytes::of(&own);
+            kelp_op_complete(op.cast(), KELP_OK);
+        }
+        let answer = receiver.recv().unwrap().unwrap();
+        assert_eq!(&answer[..], b"own");
+        assert_ne!(answer.as_ptr(), own.as_ptr());
+    }
+
+    static RELEASED: AtomicUsize = AtomicUsize::new(0);
+
+    unsafe extern "C" fn release(_: *mut c_void, lent: *mut c_void) {
+        RELEASED.fetch_add(lent as usize, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn lent_memory_comes_back_once_when_nothing_shows_it() {
+        let kept = Kept::default();
+        let host = host_with(|callbacks| {
+            callbacks.ctx = ptr::from_ref(&kept).cast_mut().cast();
+            callbacks.release = Some(release);
+        });
+        let own = *b"0123456789";
+        let lend = |op: *mut KelpGet| {
+            // SAFETY: the operation is live until it is completed, and the bytes live longer
+            // than all that shows them.
+            unsafe {
+                assert_eq!(kelp_op_lend(op.cast(), own.as_ptr().cast(), 10, 7 as _), KELP_OK);
+                (*op).data = KelpBytes::of(&own[2..5]);
+                kelp_op_complete(op.cast(), KELP_OK);
+            }
+        };
+        let receiver = ask(&host);
+        lend(delivered(&host, &kept));
+        let answer = receiver.recv().unwrap().unwrap();
+        assert_eq!((&answer[..], answer.as_ptr()), (&b"234"[..], own[2..].as_ptr()));
+        let part = answer.slice(1..);
+        drop(answer);
+        assert_eq!(RELEASED.load(Ordering::SeqCst), 0);
+        drop(part);
+        assert_eq!(RELEASED.load(Ordering::SeqCst), 0, "a dispatcher calls the host");
+        host.carry_out_next();
+        assert_eq!(RELEASED.load(Ordering::SeqCst), 7);
+
+        // Nobody waits, and the engine is gone.
+        drop(ask(&host));
+        let late = ask(&host);
+        let op = (delivered(&host, &kept), delivered(&host, &kept));
+        host.close();
+        lend(op.1);
+        assert_eq!(late.recv().unwrap().as_deref(), Ok(&b"234"[..]));
+        assert_eq!(RELEASED.load(Ordering::SeqCst), 14);
+        // SAFETY: completed once.
+        unsafe { kelp_op_complete(op.0.cast(), KELP_OK) };
+    }
+
+    #[test]
+    fn nothing_can_be_lent_without_a_way_back() {
+        let kept = Kept::default();
+        let host = host(&kept);
+        let receiver = ask(&host);
+        let op = delivered(&host, &kept);
+        // SAFETY: the operation is live until it is completed.
+        unsafe {
+            let lent = kelp_op_lend(op.cast(), b"x".as_ptr().cast(), 1, ptr::null_mut());
+            assert_eq!(lent, KELP_INVALID_ARGUMENT);
+            kelp_op_complete(op.cast(), KELP_OK);
+        }
+        assert_eq!(receiver.recv().unwrap().as_deref(), Ok(&b""[..]));
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_is_an_error() {
+        let kept = Kept::default();
+        let host = host(&kept);
+        let impossible = [
+            KelpBytes { ptr: ptr::null(), len: 1 },
+            KelpBytes { ptr: b"x".as_ptr(), len: usize::MAX },
+        ];
+        for data in impossible {
+            let receiver = ask(&host);
+            let op = delivered(&host, &kept);
+            // SAFETY: the operation is live until it is completed.
+            unsafe {
+                (*op).data = data;
+                kelp_op_complete(op.cast(), KELP_OK);
+            }
+            assert!(matches!(receiver.recv().unwrap(), Err(Failure::Malformed(_))));
+        }
+    }
+
+    #[test]
+    fn a_failure_has_its_text() {
+        let kept = Kept::default();
+        let host = host(&kept);
+        for (error, text) in [(KelpStr::of("disk full"), "disk full"), (KelpStr::EMPTY, "")] {
+            let receiver = ask(&host);
+            let op = delivered(&host, &kept);
+            // SAFETY: the operation is live until it is completed.
+            unsafe {
+                (*op).op.error = error;
+                kelp_op_complete(op.cast(), -99);
+            }
+            assert_eq!(receiver.recv().unwrap(), Err(Failure::Status(-99, text.into())));
+        }
+    }
+
+    #[test]
+    fn what_was_not_delivered_when_the_engine_ends_is_stopped() {
+        let kept = Kept::default();
+        let host = host(&kept);
+        let before = ask(&host);
+        host.close();
+        assert_eq!(before.recv().unwrap(), Err(Failure::Stopped));
+        assert_eq!(ask(&host).recv().unwrap(), Err(Failure::Stopped));
+        assert!(kept.take::<KelpGet>().is_none());
+    }
+
+    #[test]
+    fn a_host_that_completes_nothing_gets_a_bounded_number() {
+        let kept = Kept::default();
+        let host = host(&kept);
+        let mut receivers = Vec::new();
+        let refused = loop {
+            let receiver = ask(&host);
+            match receiver.try_recv() {
+                Ok(answer) => break answer,
+                Err(_) => receivers.push(receiver),
+            }
+        };
+        assert_eq!(refused, Err(Failure::Full));
+        let op = delivered(&host, &kept);
+        // SAFETY: completed once.
+        unsafe { kelp_op_complete(op.cast(), KELP_OK) };
+        assert!(ask(&host).try_recv().is_err(), "there is room for one more");
+        host.close();
+        // What was delivered stays the host's; the rest is told.
+        let told = receivers.iter().filter(|r| r.try_recv() == Ok(Err(Failure::Stopped))).count();
+        assert_eq!(told, receivers.len() - 1);
+    }
+
+    #[test]
+    fn a_panic_while_an_answer_is_taken_in_does_not_reach_the_host() {
+        let kept = Kept::default();
+        let host = host(&kept);
+        let body = KelpGet {
+            op: KelpOp::NEW,
+            key: KelpStr::EMPTY,
+            offset: 0,
+            length: 10,
+            data: KelpBytes::EMPTY,
+        };
+        host.submit(keep::<KelpGet>, body, (), |_| Ok(()), |_| panic!("a bug"));
+        let op = delivered(&host, &kept);
+        // SAFETY: completed once.
+        let status = unsafe { kelp_op_complete(op.cast(), KELP_OK) };
+        assert_eq!(status, super::super::status::KELP_PANIC);
+    }
+}

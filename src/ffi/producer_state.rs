@@ -120,3 +120,64 @@ pub(super) fn partition_of(mut key: &[u8]) -> Option<PartitionId> {
     let partition = key.try_get_i32().ok()?;
     key.is_empty().then_some(PartitionId { topic: crate::protocol::wire::Uuid(topic), partition })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{parsed, producer_batch};
+    use super::*;
+    use crate::protocol::wire::Uuid;
+
+    fn state(batches: i32) -> ProducerState {
+        let mut state = ProducerState::at(100);
+        for n in 0..batches {
+            let offset = 100 + i64::from(n);
+            let batch = producer_batch(offset, b"value", i64::from(n % 3), 1, n / 3);
+            state.apply(&parsed(batch).header);
+        }
+        state
+    }
+
+    #[test]
+    fn a_snapshot_reads_back_as_it_was() {
+        for batches in [0, 1, 7, 100] {
+            let state = state(batches);
+            let read = ProducerState::from_bytes(&state.to_bytes()).unwrap();
+            assert_eq!((&read.producers, read.next_offset), (&state.producers, state.next_offset));
+        }
+    }
+
+    #[test]
+    fn a_snapshot_that_is_cut_or_changed_is_none() {
+        let bytes = state(7).to_bytes();
+        for len in 0..bytes.len() {
+            assert_eq!(ProducerState::from_bytes(&bytes[..len]), None);
+        }
+        for at in 0..bytes.len() {
+            let mut changed = bytes.to_vec();
+            changed[at] ^= 1;
+            assert_eq!(ProducerState::from_bytes(&changed), None);
+        }
+    }
+
+    #[test]
+    fn a_snapshot_is_due_after_so_many_bytes() {
+        let mut state = ProducerState::default();
+        assert!(!state.is_newer_than_snapshot());
+        let mut header = parsed(producer_batch(0, b"value", 1, 1, 0)).header;
+        header.batch_length = (SNAPSHOT_EVERY_BYTES / 2) as i32;
+        state.apply(&header);
+        assert_eq!(state.take_snapshot_due(), None);
+        assert!(state.is_newer_than_snapshot());
+        state.apply(&header);
+        assert!(state.take_snapshot_due().is_some());
+        assert!(!state.is_newer_than_snapshot());
+    }
+
+    #[test]
+    fn a_key_names_its_partition() {
+        let id = PartitionId { topic: Uuid::random(), partition: 7 };
+        assert_eq!(partition_of(&key(id)), Some(id));
+        assert_eq!(partition_of(&key(id)[1..]), None);
+        assert_eq!(partition_of(b""), None);
+    }
+}
