@@ -245,3 +245,55 @@ async fn what_cannot_be_read_is_a_failure_and_not_the_end() {
     assert!(matches!(failed, State::Failed(text) if text.contains(key)));
     assert_eq!(objects.list("journal/1/0000000001/", "", 9).await.unwrap().len(), 1, "no fence");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_several_threads_every_reader_gets_every_batch_once_and_in_order() {
+    const COUNT: i64 = 500;
+    let objects = Arc::new(Memory::default());
+    let small = Options {
+        round_bytes: 20_000,
+        round_interval: Duration::from_millis(20),
+        segment_bytes: 10_000,
+        cache_bytes: 20_000,
+        ..options()
+    };
+    let log = open(&objects, small).await;
+    let mut tasks = JoinSet::new();
+    for partition in [partition(0), partition(1)] {
+        let writer = log.clone();
+        tasks.spawn(async move {
+            for base in (0..COUNT).step_by(5) {
+                let appends: Vec<_> = (base..base + 5)
+                    .map(|base| writer.append(partition, base, batches(base, &[1])))
+                    .collect();
+                for (base, append) in (base..).zip(appends) {
+                    assert_eq!(append.await, Ok(base));
+                }
+            }
+        });
+        for max_bytes in [1, 500, 100_000] {
+            let reader = log.clone();
+            tasks.spawn(async move {
+                let mut next = 0;
+                while next < COUNT {
+                    let slices = reader.read(partition, next, max_bytes, true).await.unwrap();
+                    let mut bytes = Bytes::from(slices.concat());
+                    while let Some(batch) = Batch::split_off(&mut bytes) {
+                        assert_eq!(batch.header.base_offset, next);
+                        next += 1;
+                    }
+                    assert!(bytes.is_empty());
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    let committed = log.committed(false);
+    log.close().await;
+    let log = open(&objects, options()).await;
+    assert_eq!(log.committed(false), committed);
+    assert_eq!(all(&log, partition(1), 0).await, bytes_of(&batches(0, &[1; COUNT as usize])));
+}
