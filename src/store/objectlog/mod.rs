@@ -185,19 +185,13 @@ const LONGEST_RELEASE: Duration = Duration::from_secs(3);
 
 impl Shared {
     async fn run(self: Arc<Self>) {
-        let state = match self.serve().await {
-            Ok(End::Fenced(owner)) => Some(State::Fenced(owner)),
-            Ok(End::Closed) => None,
-            Ok(End::Failed(text)) => Some(State::Failed(text)),
-            Err(error) => Some(State::Failed(error.to_string())),
-        };
-        if let Some(state) = state {
-            self.state.send_replace(state);
+        if let Err(error) = self.serve().await {
+            self.state.send_replace(State::Failed(error.to_string()));
         }
         self.ended.send_replace(true);
     }
 
-    async fn serve(&self) -> Result<End> {
+    async fn serve(&self) -> Result<()> {
         if !self.options.registration {
             return self.open_and_serve().await;
         }
@@ -210,9 +204,9 @@ impl Shared {
         let mut registration =
             Registration::wait(objects, broker_id, owner, take_over, on_standby).await?;
         self.state.send_replace(State::Opening);
-        let end = tokio::select! {
+        let served = tokio::select! {
             biased;
-            end = self.open_and_serve() => end,
+            served = self.open_and_serve() => served,
             () = registration.keep() => unreachable!("it is renewed until it is dropped"),
         };
         // A store that is away must not hold up the end: others see the silence then.
@@ -221,10 +215,10 @@ impl Shared {
             Ok(Err(error)) => tracing::warn!(%error, "the registration was not released"),
             Err(_) => tracing::warn!("the registration was not released in time"),
         }
-        end
+        served
     }
 
-    async fn open_and_serve(&self) -> Result<End> {
+    async fn open_and_serve(&self) -> Result<()> {
         let options = self.options.clone();
         let keys = Keys { broker_id: options.broker_id, faults: options.faults };
         let metadata = Metadata::open(self.objects.clone(), options.nonce).await?;
@@ -248,7 +242,12 @@ impl Shared {
         tasks.spawn(Tiering::new(journal.clone(), metadata.clone()).run());
         tasks.spawn(journal.clone().look_when_idle());
         tasks.spawn(follow(metadata, self.options.metadata_interval));
-        Ok(journal.run().await)
+        match journal.run().await {
+            End::Closed => {}
+            End::Fenced(owner) => drop(self.state.send_replace(State::Fenced(owner))),
+            End::Failed(text) => drop(self.state.send_replace(State::Failed(text))),
+        }
+        Ok(())
     }
 
     fn serving(&self) -> Result<&Serving> {

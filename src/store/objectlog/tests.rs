@@ -297,3 +297,19 @@ async fn on_several_threads_every_reader_gets_every_batch_once_and_in_order() {
     assert_eq!(log.committed(false), committed);
     assert_eq!(all(&log, partition(1), 0).await, bytes_of(&batches(0, &[1; COUNT as usize])));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_close_carries_out_what_was_submitted_and_takes_no_more() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, Options { commit_bytes: 1, ..options() }).await;
+    let appends: Vec<_> =
+        (0..50).map(|base| log.append(partition(0), base, batches(base, &[1]))).collect();
+    log.close().await;
+    for (base, append) in (0..).zip(appends) {
+        assert_eq!(append.await, Ok(base));
+    }
+    let late = log.append(partition(0), 50, batches(50, &[1])).await;
+    assert!(matches!(late, Err(StoreError::Unavailable(_))));
+    let log = open(&objects, options()).await;
+    assert_eq!(log.open(partition(0)).await.unwrap().log_end_offset, 50);
+}
