@@ -20,7 +20,7 @@ use crate::store::objects::Objects;
 use crate::store::{Opened, Owner, PartitionId, Result, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -35,8 +35,9 @@ pub(super) struct Journal {
     inner: Mutex<Inner>,
     /// Something to do for the writer.
     submitted: Notify,
-    /// Something was committed, or this process was fenced.
-    pub progress: watch::Sender<()>,
+    /// Something was committed, or this process was fenced. It wakes in the order of waiting: a
+    /// watch would wake by chance, and no two runs of a simulation would be alike.
+    pub progress: Notify,
 }
 
 pub(super) struct Inner {
@@ -111,7 +112,7 @@ impl Journal {
             epoch: next.epoch,
             inner: Mutex::new(inner),
             submitted: Notify::new(),
-            progress: watch::Sender::new(()),
+            progress: Notify::new(),
         }
     }
 
@@ -185,8 +186,8 @@ impl Journal {
 
     /// Where a partition stands when nothing that was submitted to it is under way.
     pub(super) async fn open(&self, partition: PartitionId) -> Result<Opened> {
-        let mut progress = self.progress.subscribe();
         loop {
+            let progress = self.progress.notified();
             {
                 let inner = self.lock();
                 self.check_fresh(&inner)?;
@@ -201,7 +202,7 @@ impl Journal {
                     });
                 }
             }
-            progress.changed().await.map_err(|_| ended())?;
+            progress.await;
         }
     }
 
@@ -220,7 +221,7 @@ impl Journal {
             let _ = done.send(Err(error.clone()));
         }
         drop(inner);
-        self.progress.send_replace(());
+        self.progress.notify_waiters();
         end
     }
 
@@ -324,7 +325,7 @@ impl Journal {
                 }
             }
         }
-        self.progress.send_replace(());
+        self.progress.notify_waiters();
     }
 
     /// Another process took over: nothing more is taken or answered, for good.
@@ -335,20 +336,21 @@ impl Journal {
         inner.fenced = Some(owner);
         drop(inner);
         self.submitted.notify_one();
-        self.progress.send_replace(());
+        self.progress.notify_waiters();
     }
 
     /// Done when so much of the journal waits to be tiered, and some of it stands behind `tiered`.
     pub(super) async fn until_untiered(&self, bytes: u64, tiered: Option<Position>) {
-        let mut progress = self.progress.subscribe();
         let waits = || {
             let log = &self.lock().log;
             log.untiered_bytes >= bytes && Some(log.image.position) != tiered
         };
-        while !waits() {
-            if progress.changed().await.is_err() {
-                return std::future::pending().await;
+        loop {
+            let progress = self.progress.notified();
+            if waits() {
+                return;
             }
+            progress.await;
         }
     }
 

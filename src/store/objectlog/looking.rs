@@ -1,6 +1,6 @@
 //! Learning of a successor: looks at the place where its fence would stand.
 
-use super::journal::{Inner, Journal, ended};
+use super::journal::{Inner, Journal};
 use super::putting::{self, WHOLE};
 use crate::store::{Result, StoreError};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ impl Journal {
 
     /// Makes sure that nobody took over before this call began.
     pub(super) async fn look(&self) -> Result<()> {
-        let mut progress = self.progress.subscribe();
         let first = self.lock().next;
         let mut backoff = putting::Backoff::default();
         loop {
+            let progress = self.progress.notified();
             let (at, idle) = {
                 let inner = self.lock();
                 if inner.fenced.is_some() {
@@ -38,7 +38,7 @@ impl Journal {
                 (inner.next, inner.log.image.position == inner.next && inner.queue.is_empty())
             };
             if !idle {
-                progress.changed().await.map_err(|_| ended())?;
+                progress.await;
                 continue;
             }
             // All lower places hold our own objects: only here could a fence stand.
