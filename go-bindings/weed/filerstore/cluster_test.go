@@ -127,6 +127,30 @@ func setRule(t *testing.T, o *Objects, text string) {
 	}
 }
 
+func TestAMasterThatAssignsNothingYetStopsNoSmallPut(t *testing.T) {
+	s := ownServer(t, "")
+	o := openOn(t, s)
+	put(t, o, "journal/1/0000000001/0", random(60_000))
+	s.kill()
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	put(t, o, "journal/1/0000000001/1", nil) // Waits for the filer.
+	back := time.Now()
+	content := random(60_000)
+	put(t, o, "journal/1/0000000002/0", content) // A directory that has no ids.
+	if took := time.Since(back); took > 2*time.Second {
+		t.Errorf("a put waited %s for the master", took)
+	}
+	if !bytes.Equal(get(t, o, "journal/1/0000000002/0", 9, 50_000), content[9:50_009]) {
+		t.Error("other bytes came back")
+	}
+	put(t, o, "journal/1/0000000003/0", random(1<<20))
+	if time.Since(back) < time.Second {
+		t.Error("the master assigned at once: this test shows nothing")
+	}
+}
+
 func TestWhatWasAnsweredSurvivesKillsOfTheServer(t *testing.T) {
 	s := ownServer(t, "")
 	o := openOn(t, s, func(options *Options) { options.Timeout = time.Minute })
@@ -216,7 +240,7 @@ func TestAClusterWithTLSIsSpokenToWithTLS(t *testing.T) {
 	text := strings.ReplaceAll(withTLS, "DIR", dir)
 	s := ownServer(t, text)
 	util.ConfigurationFileDirectory.Set(s.dir)
-	util.LoadSecurityConfiguration()
+	util.LoadConfiguration("security", true) // LoadSecurityConfiguration does it only once in a process.
 	t.Cleanup(viper.Reset)
 	client, err := util_http.NewGlobalHttpClient()
 	if err != nil {

@@ -55,40 +55,76 @@ type batch struct {
 // fileIDs hands out file ids that were assigned ahead. The filer's rule for a path decides on
 // replication and fsync, so each directory has ids of its own.
 type fileIDs struct {
-	filers *filers
-	mutex  sync.Mutex
-	pools  map[string]*pool
+	options Options
+	filers  *filers
+	mutex   sync.Mutex
+	pools   map[string]*pool
 }
 
 type pool struct {
-	// Holds the lock. A channel, as who waits for an assignment may give up.
-	turn  chan struct{}
-	batch *batch
+	mutex   sync.Mutex
+	batch   *batch
+	pending *assignment
 }
 
-func newFileIDs(filers *filers) *fileIDs {
-	return &fileIDs{filers: filers, pools: map[string]*pool{}}
+// assignment is a request for a batch. It goes on when those who wait for it have given up.
+type assignment struct {
+	started time.Time
+	done    chan struct{}
+	err     error // Set when done.
 }
 
-// take returns an id for a chunk of an object at path.
-func (f *fileIDs) take(ctx context.Context, path util.FullPath, collection string, size int) (fileID, error) {
+var errNoFileID = errors.New("the master assigns no file ids")
+
+func newFileIDs(options Options, filers *filers) *fileIDs {
+	return &fileIDs{options: options, filers: filers, pools: map[string]*pool{}}
+}
+
+// take returns an id for a chunk of an object at path. It fails with errNoFileID when the master has
+// been asked for as long as patience and has not answered.
+func (f *fileIDs) take(ctx context.Context, path util.FullPath, collection string, size int, patience time.Duration) (fileID, error) {
 	directory, _ := path.DirAndName()
 	pool := f.pool(directory)
-	select {
-	case pool.turn <- struct{}{}:
-		defer func() { <-pool.turn }()
-	case <-ctx.Done():
-		return fileID{}, ctx.Err()
-	}
-	if pool.batch == nil || pool.batch.used() {
-		pool.batch = nil
-		assigned, err := f.assign(ctx, path, collection, size)
-		if err != nil {
-			return fileID{}, err
+	for {
+		id, pending := pool.take(func() (*batch, error) { return f.assign(path, collection, size) })
+		if pending == nil {
+			return id, nil
 		}
-		pool.batch = assigned
+		timer := time.NewTimer(patience - time.Since(pending.started))
+		select {
+		case <-pending.done:
+			timer.Stop()
+			if pending.err != nil {
+				return fileID{}, pending.err
+			}
+		case <-timer.C:
+			return fileID{}, errNoFileID
+		case <-ctx.Done():
+			timer.Stop()
+			return fileID{}, ctx.Err()
+		}
 	}
-	return pool.batch.take(), nil
+}
+
+// take returns an id, or the assignment to wait for.
+func (p *pool) take(assign func() (*batch, error)) (fileID, *assignment) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.batch != nil && !p.batch.used() {
+		return p.batch.take(), nil
+	}
+	if p.pending == nil {
+		pending := &assignment{started: time.Now(), done: make(chan struct{})}
+		p.pending = pending
+		go func() {
+			assigned, err := assign()
+			p.mutex.Lock()
+			defer p.mutex.Unlock()
+			p.batch, p.pending, pending.err = assigned, nil, err
+			close(pending.done)
+		}()
+	}
+	return fileID{}, p.pending
 }
 
 func (f *fileIDs) pool(directory string) *pool {
@@ -99,13 +135,15 @@ func (f *fileIDs) pool(directory string) *pool {
 		if len(f.pools) == maxPools {
 			clear(f.pools)
 		}
-		found = &pool{turn: make(chan struct{}, 1)}
+		found = &pool{}
 		f.pools[directory] = found
 	}
 	return found
 }
 
-func (f *fileIDs) assign(ctx context.Context, path util.FullPath, collection string, size int) (*batch, error) {
+func (f *fileIDs) assign(path util.FullPath, collection string, size int) (*batch, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), f.options.Timeout)
+	defer cancel()
 	request := &filer_pb.AssignVolumeRequest{
 		Count:            int32(min(batchIDs, max(1, batchBytes/size))),
 		Collection:       collection,

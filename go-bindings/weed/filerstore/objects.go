@@ -35,6 +35,12 @@ const (
 	// metadata log, at create and at delete, so more is cheaper as a chunk.
 	inlineBelow = 4 << 10
 
+	// For some 15 s after a master has started it assigns no file ids. Content up to this goes to the
+	// entry then, so that the journal does not stand still. Much more would fill the filer's memory:
+	// its metadata log needs file ids too.
+	inlineAtMost  = 64 << 10
+	patienceForID = 250 * time.Millisecond
+
 	chunkBytes = 8 << 20
 
 	// The filer folds long lists of chunks into a manifest, which Get does not read. It starts
@@ -95,7 +101,7 @@ func Open(ctx context.Context, options Options) (*Objects, error) {
 		options.HTTP = util_http.GetGlobalHttpClient()
 	}
 	o := &Objects{options: options, filers: newFilers(options)}
-	o.ids = newFileIDs(o.filers)
+	o.ids = newFileIDs(options, o.filers)
 	o.ctx, o.stop = context.WithCancel(context.Background())
 	if err := o.checkRule(ctx); err != nil {
 		o.Close()
@@ -132,7 +138,10 @@ func (o *Objects) PutNew(ctx context.Context, key string, parts [][]byte) (creat
 		return o.create(ctx, path, size, join(parts, size), nil)
 	}
 	uploads, err := o.upload(ctx, path, parts, size)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoFileID) && size <= inlineAtMost:
+		return o.create(ctx, path, size, join(parts, size), nil)
+	case err != nil:
 		return false, fmt.Errorf("put %s: %w", key, err)
 	}
 	return o.create(ctx, path, size, nil, uploads)

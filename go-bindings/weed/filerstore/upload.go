@@ -58,9 +58,13 @@ func (o *Objects) upload(ctx context.Context, path util.FullPath, parts [][]byte
 // did not take it: file ids are assigned ahead, and a volume may have become full or read-only
 // since. That is safe, as no entry names the chunk yet.
 func (o *Objects) uploadChunk(ctx context.Context, path util.FullPath, loan *loan, parts [][]byte, length int) (upload, error) {
+	patience := o.options.Timeout
+	if length <= inlineAtMost {
+		patience = patienceForID
+	}
 	var refused error
 	for range 2 {
-		id, err := o.ids.take(ctx, path, o.collection(path), length)
+		id, err := o.ids.take(ctx, path, o.collection(path), length, patience)
 		if err != nil {
 			return upload{}, errors.Join(refused, err)
 		}

@@ -149,7 +149,7 @@ func TestAVolumeThatRefusesAChunkIsReplaced(t *testing.T) {
 	})
 	put(t, o, "segment/1/first", random(5_000))
 	path, _ := o.path("segment/1/x")
-	before, err := o.ids.take(t.Context(), path, "kelp", 5_000)
+	before, err := o.ids.take(t.Context(), path, "kelp", 5_000, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestAVolumeThatRefusesAChunkIsReplaced(t *testing.T) {
 	if puts.Load() != 3 {
 		t.Errorf("%d uploads, want 1, a refused one and one more", puts.Load())
 	}
-	after, err := o.ids.take(t.Context(), path, "kelp", 5_000)
+	after, err := o.ids.take(t.Context(), path, "kelp", 5_000, time.Minute)
 	if err != nil || after.batch == before.batch {
 		t.Errorf("ids of the volume that refused are still used, error %v", err)
 	}
@@ -169,7 +169,7 @@ func TestFileIDsAreUsedOnce(t *testing.T) {
 	path, _ := o.path("segment/1/x")
 	seen := map[string]bool{}
 	for range 3 * batchIDs {
-		id, err := o.ids.take(t.Context(), path, "kelp", 5_000)
+		id, err := o.ids.take(t.Context(), path, "kelp", 5_000, time.Minute)
 		if err != nil || seen[id.name] {
 			t.Fatalf("id %s, error %v", id.name, err)
 		}
