@@ -7,7 +7,11 @@ require (
 	github.com/seaweedfs/seaweedfs v0.0.0-20261109003541-7506e5f91cd6
 	github.com/spf13/viper v1.21.0
 	google.golang.org/grpc v1.86.0-dev.0.20261027044109-d619b5d02089
+	kelp/go-bindings v0.0.0
 )
+
+// Part of this repository.
+replace kelp/go-bindings => ../
 
 require (
 	cel.dev/expr v0.25.3 // indirect
