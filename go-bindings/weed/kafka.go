@@ -144,7 +144,7 @@ func runInServer(options gateway.Options) {
 	close(ended)
 	switch {
 	case err != nil && !served:
-		glog.Fatalf("kafka gateway: %v", err)
+		glog.Exitf("kafka gateway: %v", err)
 	case err != nil:
 		glog.Errorf("kafka gateway: %v; the other servers of this process go on", err)
 	}

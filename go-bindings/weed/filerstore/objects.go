@@ -27,7 +27,9 @@ import (
 	"github.com/seaweedfs/seaweedfs/weed/util"
 	util_http "github.com/seaweedfs/seaweedfs/weed/util/http"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -103,11 +105,28 @@ func Open(ctx context.Context, options Options) (*Objects, error) {
 	o := &Objects{options: options, filers: newFilers(options)}
 	o.ids = newFileIDs(options, o.filers)
 	o.ctx, o.stop = context.WithCancel(context.Background())
-	if err := o.checkRule(ctx); err != nil {
-		o.Close()
-		return nil, err
+	wait := 100 * time.Millisecond
+	for {
+		err := o.checkRule(ctx)
+		if err == nil {
+			return o, nil
+		}
+		if status.Code(err) != codes.Unavailable || !sleep(ctx, wait) {
+			o.Close()
+			return nil, err
+		}
+		wait = min(2*wait, 5*time.Second)
 	}
-	return o, nil
+}
+
+// sleep is false when ctx ended it.
+func sleep(ctx context.Context, duration time.Duration) bool {
+	select {
+	case <-time.After(duration):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // Close ends what goes on in the background. No call may be under way.
