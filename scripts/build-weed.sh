@@ -6,5 +6,5 @@ scripts/need.sh rust go c
 cargo rustc --quiet --locked --release --lib --crate-type staticlib --target-dir target >&2
 archive=$(sha256sum target/release/libkelp.a | cut -c1-16)
 # Go does not notice that an archive it links has changed, but it does notice another flag.
-(cd go-bindings/weed && CGO_ENABLED=1 go build -ldflags "-X main.archive=$archive" -o ../../build/weed .) >&2
+(cd go-bindings/weed && CGO_ENABLED=1 go build -buildvcs=false -ldflags "-X main.archive=$archive" -o ../../build/weed .) >&2
 echo "$PWD/build/weed"
