@@ -15,8 +15,8 @@ broker_command() { # NAME PORT DATA
   case $1 in
   weed) echo "PORT=$2 DATA=$3 scripts/run.sh" ;;
   alone) echo "target/release/kelp serve --listen 127.0.0.1:$2 --data $3" ;;
-  memory-host) echo "build/memory-host 127.0.0.1:$2" ;;
-  memory-host-dynamic) echo "LD_LIBRARY_PATH=build/install/lib build/memory-host-dynamic 127.0.0.1:$2" ;;
+  memory-host) echo "build/memory-host -listen 127.0.0.1:$2" ;;
+  memory-host-dynamic) echo "LD_LIBRARY_PATH=build/install/lib build/memory-host-dynamic -listen 127.0.0.1:$2" ;;
   *) echo "no broker '$1'" >&2; return 1 ;;
   esac
 }
@@ -51,4 +51,18 @@ with_broker() { # NAME COMMAND [ARG…]
   wait "$pid"
   kill -KILL -- "-$pid" 2>/dev/null
   return "$status"
+}
+
+# Starts master, volume server and filer without a gateway, in DATA; sets $server to its pid, $master to the master's address.
+start_filer() { # DATA
+  local name flags=() ports=()
+  for name in master.port master.port.grpc volume.port volume.port.grpc filer.port filer.port.grpc; do
+    ports+=("$(free_port)") flags+=("-$name=${ports[-1]}")
+  done
+  master=127.0.0.1:${ports[0]}.${ports[1]}
+  mkdir -p "$1/seaweedfs"
+  build/weed -logdir="$1" -alsologtostderr=false server -dir="$1/seaweedfs" -ip=127.0.0.1 -ip.bind=127.0.0.1 "${flags[@]}" \
+    -master.peers=none -master.telemetry=false -master.volumeSizeLimitMB=1024 -volume.max=0 -volume.preStopSeconds=0 -filer >"$1/filer.out" 2>&1 &
+  server=$!
+  await_port "${ports[4]}" 60 "$server" || { tail -n 20 "$1/filer.out"; return 1; }
 }

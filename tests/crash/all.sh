@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# all.sh: the scenarios of README.md on Kelp: stand-alone and in weed it is killed and started again; of two gateways on one filer, one takes
+# over from the other. Expects what `scripts/test.sh build` made. Ends with `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+. scripts/brokers.sh
+passed=0 failed=0
+scenario() { # NAME COMMAND…
+  local name=$1
+  shift
+  echo "-- $name"
+  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)) && echo "FAILED: $name"; fi
+}
+
+restarts() { # BROKER
+  local port data=build/crash/$1
+  port=$(free_port)
+  rm -rf "$data" && mkdir -p "$data"
+  # A restart after kill -9 on the same host waits for nothing but the start itself.
+  tests/crash/run.sh -within 30s restart "127.0.0.1:$port" "$(broker_command "$1" "$port" "$data")"
+}
+
+# Two gateways on the filer of one SeaweedFS.
+two_gateways() { # SCENARIO SECOND_FLAGS
+  local data=build/crash/$1 first second server status
+  rm -rf "$data" && mkdir -p "$data"
+  first=$(free_port) second=$(free_port)
+  start_filer "$data" || return 1
+  gateway() { echo "build/weed -logdir=$data -alsologtostderr=false mq.kafka.gateway -ip=127.0.0.1 -ip.bind=127.0.0.1 -port=$1 -master=$master $2"; }
+  tests/crash/run.sh "$1" "127.0.0.1:$first" "$(gateway "$first" "")" "127.0.0.1:$second" "$(gateway "$second" "$2")"
+  status=$?
+  kill -TERM "$server" && wait "$server"
+  return $status
+}
+
+scenario "kelp serve is killed twice" restarts alone
+scenario "weed is killed twice" restarts weed
+scenario "a paused gateway is taken over" two_gateways takeover -takeover
+scenario "a second gateway stands by" two_gateways standby ""
+echo "$passed passed, $failed failed"
+((failed == 0))
