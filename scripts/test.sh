@@ -30,7 +30,7 @@ part_build() {
     (cd go-bindings && go build -o ../build/memory-host ./examples/memory &&
       PKG_CONFIG_PATH=$PWD/../build/install/lib/pkgconfig go build -tags dynamic -o ../build/memory-host-dynamic ./examples/memory)
 }
-part_go() { (cd go-bindings && go test -race ./...) && (cd go-bindings/weed && go test ./...); }
+part_go() { (cd go-bindings && go test -race -v ./...) && (cd go-bindings/weed && go test -v ./...); }
 
 # The cases of issue trackers that need what Kelp has so far.
 cases=(01 02 03 04 06 09 11 12 13 14 16 26)
