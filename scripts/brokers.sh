@@ -8,7 +8,22 @@
 #   memory-host          the Go in-memory host of kelp_storage
 #   memory-host-dynamic  the same, linked with an installed libkelp.so
 
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+# The first of COUNT (1) free ports in a row.
+free_port() { # [COUNT]
+  python3 - "${1:-1}" <<'P'
+import random, socket, sys
+while True:
+    sockets, first = [], random.randrange(20000, 32000)
+    try:
+        for port in range(first, first + int(sys.argv[1])):
+            sockets.append(socket.socket())
+            sockets[-1].bind(("127.0.0.1", port))
+    except OSError:
+        continue
+    print(first)
+    break
+P
+}
 
 # The command that runs a broker in the foreground.
 broker_command() { # NAME PORT DATA
@@ -51,18 +66,4 @@ with_broker() { # NAME COMMAND [ARG…]
   wait "$pid"
   kill -KILL -- "-$pid" 2>/dev/null
   return "$status"
-}
-
-# Starts master, volume server and filer without a gateway, in DATA; sets $server to its pid, $master to the master's address.
-start_filer() { # DATA
-  local name flags=() ports=()
-  for name in master.port master.port.grpc volume.port volume.port.grpc filer.port filer.port.grpc; do
-    ports+=("$(free_port)") flags+=("-$name=${ports[-1]}")
-  done
-  master=127.0.0.1:${ports[0]}.${ports[1]}
-  mkdir -p "$1/seaweedfs"
-  build/weed -logdir="$1" -alsologtostderr=false server -dir="$1/seaweedfs" -ip=127.0.0.1 -ip.bind=127.0.0.1 "${flags[@]}" \
-    -master.peers=none -master.telemetry=false -master.volumeSizeLimitMB=1024 -volume.max=0 -volume.preStopSeconds=0 -filer >"$1/filer.out" 2>&1 &
-  server=$!
-  await_port "${ports[4]}" 60 "$server" || { tail -n 20 "$1/filer.out"; return 1; }
 }

@@ -21,13 +21,16 @@ restarts() { # BROKER
 }
 
 # Two gateways on the filer of one SeaweedFS.
-two_gateways() { # SCENARIO SECOND_FLAGS
-  local data=build/crash/$1 first second server status
+two_gateways() { # SCENARIO [FLAG OF THE SECOND]
+  local data=$PWD/build/crash/$1 port server status
   rm -rf "$data" && mkdir -p "$data"
-  first=$(free_port) second=$(free_port)
-  start_filer "$data" || return 1
-  gateway() { echo "build/weed -logdir=$data -alsologtostderr=false mq.kafka.gateway -ip=127.0.0.1 -ip.bind=127.0.0.1 -port=$1 -master=$master $2"; }
-  tests/crash/run.sh "$1" "127.0.0.1:$first" "$(gateway "$first" "")" "127.0.0.1:$second" "$(gateway "$second" "$2")"
+  # SeaweedFS has the first seven, the gateways the last two.
+  port=$(free_port 9)
+  tests/weed.sh server "$data" "$port" >"$data/server.log" 2>&1 &
+  server=$!
+  await_port $((port + 5)) 60 "$server" || { tail -n 20 "$data/server.log"; return 1; }
+  tests/crash/run.sh "$1" "127.0.0.1:$((port + 7))" "tests/weed.sh gateway $data $port $((port + 7))" \
+    "127.0.0.1:$((port + 8))" "tests/weed.sh gateway $data $port $((port + 8)) ${2:-}"
   status=$?
   kill -TERM "$server" && wait "$server"
   return $status
@@ -36,6 +39,6 @@ two_gateways() { # SCENARIO SECOND_FLAGS
 scenario "kelp serve is killed twice" restarts alone
 scenario "weed is killed twice" restarts weed
 scenario "a paused gateway is taken over" two_gateways takeover -takeover
-scenario "a second gateway stands by" two_gateways standby ""
+scenario "a second gateway stands by" two_gateways standby
 echo "$passed passed, $failed failed"
 ((failed == 0))
