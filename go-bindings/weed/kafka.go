@@ -164,6 +164,6 @@ by and takes over when the first one is gone.
 
 Examples:
   weed mq.kafka.gateway -port=9092 -master=localhost:9333
-  weed mq.kafka.gateway -ip=gateway1 -master=master1:9333,master2:9333 -set=log.retention.hours=24
+  weed mq.kafka.gateway -ip=gateway1 -master=master1:9333,master2:9333 -set=message.max.bytes=2097152
   weed mq.kafka.gateway -ip.bind=0.0.0.0 -advertised=kafka.example.com:9092 -master=localhost:9333
 `
