@@ -3,11 +3,12 @@
 //! ```text
 //!          stamped, submitted              stored
 //!  append ────────────────────▶ pending ───────────▶ visible: high watermark moves, client told
-//!                                │   ▲ │
-//!       conflict: the log ends   │   │ │ unknown outcome: that client is told; what else was
-//!       elsewhere; all pending   └───┘ │ submitted is awaited, the partition opened anew
-//!       are stamped and submitted  ▲   ▼
-//!       again, in order            └─ unsure
+//!                                 ▲ │
+//!       all else that was         │ │ conflict: the log ends elsewhere, the batch stays;
+//!       submitted has its outcome,│ │ unknown outcome: it goes, and its client is told
+//!       the partition is opened   │ ▼
+//!       anew: what is pending    unsure
+//!       gets places again, in order
 //! ```
 //!
 //! One task for each partition with pending batches waits for the store, in their order. It does
@@ -145,12 +146,13 @@ impl Partition {
                 }));
             }
             Err(StoreError::Conflict { log_end_offset })
-                if log_end_offset >= state.high_watermark
-                    && log_end_offset != header.base_offset =>
+                if state.is_unsure
+                    || log_end_offset >= state.high_watermark
+                        && log_end_offset != header.base_offset =>
             {
-                if !state.is_unsure {
-                    self.restamp(state, log_end_offset);
-                }
+                // It stays, and gets another place. But before that all others must have their
+                // outcome: one that came after the refusal may have had the right place by chance.
+                state.is_unsure = true;
             }
             Err(error @ (StoreError::Fenced | StoreError::UnknownPartition)) => state.fail(error),
             // Also a store that breaks its contract: nothing is known of what it holds.
@@ -162,17 +164,6 @@ impl Partition {
                     lost.answer(Err(error.into()));
                 }
             }
-        }
-    }
-
-    /// Gives all pending batches, none of which was stored, their places behind the true log end.
-    fn restamp(&self, state: &mut State, log_end_offset: i64) {
-        state.log_end_offset = log_end_offset;
-        for pending in &mut state.pending {
-            pending.batch.stamp(state.log_end_offset, state.leader_epoch);
-            state.log_end_offset = pending.batch.header.last_offset() + 1;
-            state.producers.restamp(&pending.batch.header);
-            self.submit(pending);
         }
     }
 
@@ -317,7 +308,25 @@ mod tests {
         assert_eq!(base(retry.await), Ok(3));
         assert_eq!(base(f.append(&producer(2)).await), Ok(4), "also a later retry");
         assert_eq!(f.stored().await.len(), 5);
-        assert_eq!(f.store.opens(), 1, "a conflict says where the log ends");
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_fits_behind_a_refused_one_is_stored_once() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let refused = f.submit(&Draft::of(&["a"])).await;
+        // As many records as that one has, so that the next one has the right place by chance.
+        let mut theirs = Draft::of(&["theirs"]).batch();
+        theirs.stamp(0, 0);
+        f.store.memory.append(PARTITION, 0, vec![theirs]).await.unwrap();
+        f.store.next().await.store(&f.store).await;
+        // Nobody has taken the refusal in yet.
+        let stored = f.submit(&Draft::of(&["b"])).await;
+        f.store.next().await.store(&f.store).await;
+        f.store.next().await.store(&f.store).await;
+        assert_eq!((base(stored.await), base(refused.await)), (Ok(1), Ok(2)));
+        let all = [(0, "theirs"), (1, "b"), (2, "a")].map(|(offset, v)| (offset, v.to_string()));
+        assert_eq!(f.stored().await, all);
     }
 
     #[tokio::test]

@@ -55,18 +55,6 @@ impl Producers {
         self.by_id.insert(producer_id, producer);
     }
 
-    /// Gives a batch that was taken in another place in the log.
-    pub fn restamp(&mut self, batch: &Header) {
-        let Some(producer) = self.by_id.get_mut(&batch.producer_id) else { return };
-        if producer.epoch != batch.producer_epoch {
-            return;
-        }
-        let same = |kept: &&mut ProducerBatch| kept.base_sequence == batch.base_sequence;
-        if let Some(kept) = producer.batches.iter_mut().find(same) {
-            (kept.base_offset, kept.last_offset) = (batch.base_offset, batch.last_offset());
-        }
-    }
-
     /// Takes in a stamped batch that was appended behind all before.
     pub fn apply(&mut self, batch: &Header) {
         if !batch.is_idempotent() {
