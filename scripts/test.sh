@@ -23,7 +23,7 @@ part_lint() {
       (cd "$module" && test -z "$(gofmt -l . | tee /dev/stderr)" && go vet ./...) || return 1
     done
 }
-part_rust() { cargo test --locked --features cli; }
+part_rust() { cargo test --locked --features cli,header; }
 part_sim() { cargo test --locked --release --features faults --test sim --test sim_metadata -- --nocapture; }
 part_build() {
   scripts/build-weed.sh && cargo build --locked --release --features cli && scripts/install.sh build/install &&
