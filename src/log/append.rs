@@ -442,6 +442,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_partition_that_another_process_had_is_opened_anew() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let lost = f.submit(&Draft::of(&["a"])).await;
+        let mut theirs = Draft::of(&["theirs"]).batch();
+        theirs.stamp(0, 0);
+        f.store.memory.append(PARTITION, 0, vec![theirs]).await.unwrap();
+        f.store.next().await.fail(StoreError::Fenced);
+        assert_eq!(base(lost.await), Err(ErrorCode::NotLeaderOrFollower));
+
+        f.store.openings.lock().unwrap().push_back(Err(StoreError::Fenced));
+        assert_eq!(f.log.partition(PARTITION).await.err(), Some(StoreError::Fenced));
+        let back = f.log.partition(PARTITION).await.unwrap();
+        assert_eq!(back.bounds(-1).unwrap().log_end_offset, 1);
+    }
+
+    #[tokio::test]
     async fn a_client_that_goes_away_changes_nothing() {
         let f = Fixture::new().await;
         f.store.hold();

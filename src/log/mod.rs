@@ -60,7 +60,15 @@ impl Log {
     /// The partition `id`, which must exist: who asks has found it among the topics.
     pub async fn partition(&self, id: PartitionId) -> Result<Arc<Partition>, StoreError> {
         self.check_serving()?;
-        let slot = self.shard(id).entry(id).or_default().clone();
+        let slot = {
+            let mut shard = self.shard(id);
+            let slot = shard.entry(id).or_default();
+            // A host may give single partitions to another process, and back.
+            if slot.get().is_some_and(|partition| partition.was_taken()) {
+                *slot = Arc::default();
+            }
+            slot.clone()
+        };
         let open = async || {
             let opened = self.storage.open(id).await?;
             Ok(Arc::new(Partition::new(id, self.storage.clone(), opened)))

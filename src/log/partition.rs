@@ -96,6 +96,11 @@ impl Partition {
         })
     }
 
+    /// Whether it ended because another process has it.
+    pub(super) fn was_taken(&self) -> bool {
+        self.state().failed == Some(StoreError::Fenced)
+    }
+
     /// Ends the partition: whatever waits for it is answered with `error`, and whatever comes.
     pub(super) fn fail(&self, error: StoreError) {
         self.state().fail(error);

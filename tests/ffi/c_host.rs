@@ -179,6 +179,9 @@ fn a_host_that_fails_is_tried_again() {
     assert_eq!(client.fetch("t", 0).high_watermark, 3);
     host.say("fail append 6");
     assert_eq!(client.produce("t", &batch(b"no"), 10_000).error_code, NOT_LEADER_OR_FOLLOWER);
+    host.say("work append");
+    let back = client.produce("t", &batch(b"back"), 10_000);
+    assert_eq!(back, Produced { error_code: OK, base_offset: 3 });
     host.ends_clean();
 }
 
