@@ -48,8 +48,8 @@ type Host struct {
 	Storage Storage
 	// Log gets Kelp's log lines. It must return soon. nil: there are none.
 	Log func(Level, string)
-	// State is told when the engine's state changes, with a text on it. It must return soon, and
-	// must not call Stop or Close. nil: nobody is told.
+	// State is told when the engine's state changes, with a text on it; also before New has
+	// returned. It must return soon, and must not call Stop or Close. nil: nobody is told.
 	State func(State, string)
 }
 
@@ -102,7 +102,7 @@ var ErrClosed = errors.New("kelp: the engine is closed")
 
 // Engine is a Kafka broker. Its methods may be called from any goroutine.
 type Engine struct {
-	// Held to read by every call, to write by Close.
+	// Held to read by every call, to write by who takes the engine away.
 	mu     sync.RWMutex
 	engine *C.kelp_engine
 
@@ -205,13 +205,15 @@ func (e *Engine) Metrics() string {
 // contexts of operations that still run are done, and the host is called no more.
 func (e *Engine) Close() {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.engine == nil {
+	engine := e.engine
+	e.engine = nil
+	e.mu.Unlock()
+	if engine == nil {
 		return
 	}
 	e.host.cancel()
-	C.kelp_engine_free(e.engine)
-	e.engine = nil
+	// Without the lock: this waits for callbacks, and they may call the engine.
+	C.kelp_engine_free(engine)
 	e.handle.Delete()
 }
 

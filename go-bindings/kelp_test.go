@@ -256,3 +256,31 @@ func TestMetricsAreText(t *testing.T) {
 		t.Fatal(text)
 	}
 }
+
+func TestCloseWaitsForACallbackThatCallsTheEngine(t *testing.T) {
+	engines := make(chan *Engine, 1)
+	begun := make(chan struct{})
+	called := make(chan error, 1)
+	var once sync.Once
+	engine, err := New(Config{}, Host{
+		Objects: &objects{},
+		State: func(State, string) {
+			once.Do(func() {
+				close(begun)
+				engine := <-engines
+				time.Sleep(50 * time.Millisecond) // so that Close comes first
+				_, err := engine.Listen("127.0.0.1:0")
+				called <- err
+			})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	engines <- engine
+	engine.Close()
+	if err := <-called; !errors.Is(err, ErrClosed) {
+		t.Fatalf("a closed engine says %v", err)
+	}
+}
