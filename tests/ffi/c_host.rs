@@ -21,9 +21,13 @@ struct Host {
 
 impl Host {
     fn start(kind: &str, properties: &str) -> Self {
+        Self::start_with(&[kind, properties])
+    }
+
+    fn start_with(arguments: &[&str]) -> Self {
         let program = build::c_program("tests/ffi/host.c", "host", &build::SANITIZERS);
         let mut command = Command::new(program);
-        command.args([kind, properties]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut answers = BufReader::new(process.stdout.take().unwrap());
         let port = line(&mut answers).parse().unwrap();
@@ -131,6 +135,36 @@ fn operations_may_be_completed_after_the_engine_is_freed() {
     // Completes both, with lent memory for the one, which comes back at once.
     host.say("release");
     host.ends_clean();
+}
+
+#[test]
+fn objects_may_be_put_after_the_engine_is_freed() {
+    let mut host = Host::start("objects", "");
+    let mut client = host.client();
+    assert_eq!(client.create_topic("t"), OK);
+    host.say("hold put_new");
+    assert_eq!(client.produce("t", &batch(b"one"), 200).error_code, REQUEST_TIMED_OUT);
+    host.say("free");
+    host.say("release");
+    host.ends_clean();
+}
+
+#[test]
+fn an_engine_whose_storage_does_not_open_can_be_freed() {
+    for (kind, first) in [("storage", "load_topics"), ("objects", "list")] {
+        let mut host = Host::start_with(&[kind, "", first]);
+        let mut client = host.client();
+        let waiting = thread::spawn(move || {
+            let answer = std::panic::catch_unwind(move || client.api_keys());
+            assert!(answer.is_err(), "the engine ends before it has an answer");
+        });
+        thread::sleep(Duration::from_millis(200)); // until the request is there
+        assert!(!waiting.is_finished(), "what comes before the storage is open waits");
+        host.say("free");
+        waiting.join().unwrap();
+        host.say("release");
+        host.ends_clean();
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@
  *   free             the engine is stopped and freed
  *
  * At the end of the input the process ends, with all memory freed.
+ *
+ *   host storage|objects [PROPERTIES [NAME]]     NAME is held from the start
  */
 #define MEMORY_HOST_WITHOUT_MAIN
 #include "../../examples/memory_host.c"
@@ -104,6 +106,7 @@ int main(int argc, char **argv) {
   objects.list = test_list;
   objects.delete_keys = test_delete_keys;
 
+  if (argc > 3) set(argv[3], HOLD, KELP_OK);
   host memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
   kelp_host callbacks = {
       .struct_size = sizeof callbacks,
