@@ -128,6 +128,9 @@ impl Journal {
         batches: Vec<Batch>,
     ) -> Result<oneshot::Receiver<Result<i64>>> {
         let mut next = base_offset;
+        if batches.is_empty() {
+            return Err(StoreError::Corrupt("there is no batch to append".into()));
+        }
         for batch in &batches {
             if batch.header.base_offset != next || batch.header.last_offset_delta < 0 {
                 return Err(StoreError::Corrupt("batches that do not follow each other".into()));

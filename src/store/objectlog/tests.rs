@@ -313,3 +313,15 @@ async fn a_close_carries_out_what_was_submitted_and_takes_no_more() {
     let log = open(&objects, options()).await;
     assert_eq!(log.open(partition(0)).await.unwrap().log_end_offset, 50);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_append_of_nothing_is_refused_and_stores_nothing() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    let nothing = log.append(partition(0), 0, Vec::new()).await;
+    assert!(matches!(nothing, Err(StoreError::Corrupt(_))));
+    assert_eq!(log.append(partition(0), 0, batches(0, &[2])).await, Ok(0));
+    log.close().await;
+    let log = open(&objects, options()).await;
+    assert_eq!(log.open(partition(0)).await.unwrap().log_end_offset, 2);
+}
