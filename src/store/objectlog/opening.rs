@@ -42,7 +42,7 @@ pub(super) struct Opener {
 /// A log that is ours, from its image's position on.
 pub(super) struct Opening {
     pub log: Log,
-    /// When the verification began.
+    /// When the put of the fence began.
     pub proof: Instant,
 }
 
@@ -57,10 +57,9 @@ impl Opener {
                 None => (None, Image::default()),
             };
             let outcome = self.replay(image).await;
-            let proof = Instant::now();
             let unchanged = newest == self.newest_checkpoint().await;
             if unchanged || !self.options.faults.keep(Rule::VerifyAfterFence) {
-                return outcome.map(|log| Opening { log, proof });
+                return outcome;
             }
             tracing::info!("the owner went on while its journal was read; reading anew");
         }
@@ -88,7 +87,7 @@ impl Opener {
     }
 
     /// Takes in all that follows the checkpoint, and closes it with a fence of our own.
-    async fn replay(&self, image: Image) -> Result<Log> {
+    async fn replay(&self, image: Image) -> Result<Opening> {
         let mut at = image.position;
         let mut log = Log::new(image, self.options.cache_bytes);
         let mut ahead = Ahead::default();
@@ -105,10 +104,11 @@ impl Opener {
             let Some(object) = object else {
                 ahead = Ahead::default();
                 let fence_at = self.fence_place(at);
+                let proof = Instant::now();
                 match self.fence(fence_at).await {
                     Fenced::Ours(next) => {
                         log.take_fence(fence_at, next);
-                        return Ok(log);
+                        return Ok(Opening { log, proof });
                     }
                     Fenced::Taken(Some(next)) => {
                         log.take_fence(fence_at, next);

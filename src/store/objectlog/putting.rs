@@ -25,7 +25,8 @@ pub(super) enum Outcome {
 pub(super) struct Resolved {
     pub at: Position,
     pub outcome: Outcome,
-    /// When the call began whose answer decided.
+    /// When the first call began. An answer to a later one proves no more: what stands there may have
+    /// landed by then, and a fence behind it.
     pub began: Instant,
 }
 
@@ -37,18 +38,16 @@ pub(super) async fn put(
     parts: Vec<Bytes>,
     faults: Faults,
 ) -> Resolved {
+    let began = Instant::now();
+    let resolved = |outcome| Resolved { at, outcome, began };
     let mut backoff = Backoff::default();
     loop {
-        let began = Instant::now();
-        let resolved = |outcome| Resolved { at, outcome, began };
         match objects.put_new(&key, parts.clone()).await {
             Ok(Put::Created) => return resolved(Outcome::Ours),
             Ok(Put::Exists) => {}
             Err(error) => backoff.wait("a put into the journal", &error).await,
         }
         // Ours may have landed though we were told that it failed.
-        let began = Instant::now();
-        let resolved = |outcome| Resolved { at, outcome, began };
         match objects.get(&key, 0, WHOLE).await {
             Ok(Some(object)) if is_ours(&object, &parts, faults) => return resolved(Outcome::Ours),
             Ok(Some(object)) => return resolved(Outcome::Foreign(object)),
@@ -104,5 +103,52 @@ impl Backoff {
         tracing::warn!(%error, "{what} failed; trying again");
         tokio::time::sleep(self.0).await;
         self.0 = (self.0 * 2).min(LONGEST_WAIT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::objects::memory::Memory;
+
+    /// Stores what it is given, and says a minute later that this failed.
+    struct Late(Memory);
+
+    #[async_trait::async_trait]
+    impl Objects for Late {
+        async fn put_new(&self, key: &str, parts: Vec<Bytes>) -> Result<Put, ObjectError> {
+            self.0.put_new(key, parts).await?;
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Err(ObjectError("no answer".into()))
+        }
+
+        async fn get(&self, key: &str, at: u64, len: u64) -> Result<Option<Bytes>, ObjectError> {
+            self.0.get(key, at, len).await
+        }
+
+        async fn list(
+            &self,
+            prefix: &str,
+            after: &str,
+            limit: usize,
+        ) -> Result<Vec<String>, ObjectError> {
+            self.0.list(prefix, after, limit).await
+        }
+
+        async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError> {
+            self.0.delete(keys).await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_put_that_is_read_back_proves_nothing_of_the_time_after_it_landed() {
+        let begun = Instant::now();
+        let objects = Arc::new(Late(Memory::default()));
+        let at = Position { epoch: 1, seq: 0 };
+        let parts = vec![Bytes::from_static(b"object")];
+        let resolved = put(objects, at, "journal".into(), parts, Faults::default()).await;
+        assert!(matches!(resolved.outcome, Outcome::Ours));
+        assert!(begun.elapsed() >= Duration::from_secs(60));
+        assert_eq!(resolved.began, begun);
     }
 }
