@@ -38,7 +38,7 @@ impl Journal {
         let mut done = std::mem::take(&mut sent.done);
         if at.next() == inner.next {
             for submitted in std::mem::take(&mut inner.queue) {
-                inner.queued_bytes -= submitted.frame.len();
+                inner.queued_bytes -= submitted.bytes();
                 frames.push(submitted.frame);
                 done.push(Some(submitted.done));
             }

@@ -178,6 +178,11 @@ impl Frame {
         }
     }
 
+    /// Bytes that it takes in an object.
+    pub(super) fn stored_bytes(&self) -> usize {
+        FRAME_BYTES + self.len()
+    }
+
     fn encode(&self, head: &mut BytesMut) {
         let (kind, offset) = match &self.body {
             Body::Batches { base_offset, .. } => (BATCHES, *base_offset),

@@ -61,6 +61,16 @@ pub(super) struct Submitted {
     pub done: oneshot::Sender<Result<i64>>,
 }
 
+/// About what a frame takes in memory besides its batches.
+const SUBMITTED_BYTES: usize = 256;
+
+impl Submitted {
+    /// What it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        SUBMITTED_BYTES + self.frame.len()
+    }
+}
+
 pub(super) struct Sent {
     pub object: Object,
     pub at: Position,
@@ -153,16 +163,17 @@ impl Journal {
         if inner.fenced.is_some() {
             return Err(StoreError::Fenced);
         }
-        let bytes = frame.len();
-        if inner.closing || bytes > MOST_BYTES {
+        if inner.closing || frame.len() > MOST_BYTES {
             return Err(StoreError::Unavailable("it takes no more".into()));
         }
+        let (done, wait) = oneshot::channel();
+        let submitted = Submitted { frame, done };
+        let bytes = submitted.bytes();
         if inner.queued_bytes + bytes > self.options.waiting_bytes.max(bytes) {
             return Err(StoreError::Unavailable("too many bytes wait to be stored".into()));
         }
         inner.queued_bytes += bytes;
-        let (done, wait) = oneshot::channel();
-        inner.queue.push_back(Submitted { frame, done });
+        inner.queue.push_back(submitted);
         self.submitted.notify_one();
         Ok(wait)
     }
@@ -260,12 +271,12 @@ impl Journal {
         let mut group = Group { at: inner.next, frames: Vec::new(), done: Vec::new() };
         let mut bytes = 0;
         while let Some(front) = inner.queue.front() {
-            bytes += front.frame.len();
+            bytes += front.frame.stored_bytes();
             if !group.frames.is_empty() && bytes > self.options.commit_bytes {
                 break;
             }
             let Some(submitted) = inner.queue.pop_front() else { break };
-            inner.queued_bytes -= submitted.frame.len();
+            inner.queued_bytes -= submitted.bytes();
             group.frames.push(submitted.frame);
             group.done.push(Some(submitted.done));
         }

@@ -64,7 +64,7 @@ pub struct Options {
     pub puts_in_flight: usize,
     /// A commit takes no more once it has so much.
     pub commit_bytes: usize,
-    /// Bytes that may wait for a put to begin.
+    /// Bytes of memory that may wait for a put to begin.
     pub waiting_bytes: usize,
     /// A round begins when so much of the journal is not in segments, or after the interval.
     pub round_bytes: u64,

@@ -325,3 +325,21 @@ async fn an_append_of_nothing_is_refused_and_stores_nothing() {
     let log = open(&objects, options()).await;
     assert_eq!(log.open(partition(0)).await.unwrap().log_end_offset, 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn log_starts_that_wait_to_be_stored_are_bounded_too() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, Options { waiting_bytes: 10_000, ..options() }).await;
+    log.append(partition(0), 0, batches(0, &[9])).await.unwrap();
+    // All are submitted before the writer comes to its turn.
+    let mut moves = JoinSet::new();
+    for _ in 0..1_000 {
+        let log = log.clone();
+        moves.spawn(async move { log.set_log_start(partition(0), 5).await });
+    }
+    let answers = moves.join_all().await;
+    let moved = answers.iter().filter(|answer| **answer == Ok(5)).count();
+    assert!(moved > 0 && moved < 100, "{moved} were taken");
+    let refused = |answer: &Result<i64>| matches!(answer, Ok(5) | Err(StoreError::Unavailable(_)));
+    assert!(answers.iter().all(refused));
+}
