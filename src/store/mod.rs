@@ -126,7 +126,7 @@ pub trait Storage: Send + Sync + 'static {
     ///
     /// The call itself submits: appends to one partition are carried out in the order of the
     /// calls, any number may be under way, and after one was refused so are those called before
-    /// its refusal was answered. The future only waits; it may be dropped. It is done when the
+    /// its future gave the refusal, or was dropped; what is called then stands for itself. The future only waits; it may be dropped. It is done when the
     /// batches are durable as the host says, and gives the base offset.
     fn append(
         &self,

@@ -19,7 +19,7 @@ use crate::record::batch::Batch;
 use crate::store::objects::Objects;
 use crate::store::{Opened, Owner, PartitionId, Result, StoreError};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -44,6 +44,8 @@ pub(super) struct Inner {
     pub log: Log,
     /// The log ends with what is submitted, where they are not the committed ones.
     assigned: BTreeMap<PartitionId, i64>,
+    /// Partitions of which an append was refused; its caller knows when the mark is dropped.
+    refused: BTreeMap<PartitionId, Weak<()>>,
     pub queue: VecDeque<Submitted>,
     pub queued_bytes: usize,
     /// Objects at places from `log.image.position` on, in order.
@@ -88,6 +90,13 @@ pub(super) struct Group {
 /// Whoever waits for a frame, until there is an answer.
 type Done = Option<oneshot::Sender<Result<i64>>>;
 
+/// Why an append was not submitted. Until the first one is dropped, nothing is appended to the
+/// partition: a batch behind the refused one must not come before it.
+pub(super) struct Refused {
+    pub error: StoreError,
+    _is_first: Option<Arc<()>>,
+}
+
 /// How the writer ended.
 pub(super) enum End {
     Closed,
@@ -107,6 +116,7 @@ impl Journal {
         let inner = Inner {
             log,
             assigned: BTreeMap::new(),
+            refused: BTreeMap::new(),
             queue: VecDeque::new(),
             queued_bytes: 0,
             sent: VecDeque::new(),
@@ -136,26 +146,37 @@ impl Journal {
         partition: PartitionId,
         base_offset: i64,
         batches: Vec<Batch>,
+    ) -> Result<oneshot::Receiver<Result<i64>>, Refused> {
+        let mut inner = self.lock();
+        let submitted = self.submit_batches(&mut inner, partition, base_offset, batches);
+        submitted.map_err(|error| inner.refuse(partition, error))
+    }
+
+    fn submit_batches(
+        &self,
+        inner: &mut Inner,
+        partition: PartitionId,
+        base_offset: i64,
+        batches: Vec<Batch>,
     ) -> Result<oneshot::Receiver<Result<i64>>> {
-        let mut next = base_offset;
         if batches.is_empty() {
             return Err(StoreError::Corrupt("there is no batch to append".into()));
         }
+        let mut next = base_offset;
         for batch in &batches {
             if batch.header.base_offset != next || batch.header.last_offset_delta < 0 {
                 return Err(StoreError::Corrupt("batches that do not follow each other".into()));
             }
             next = batch.header.last_offset() + 1;
         }
-        let body = Body::Batches { base_offset, batches };
-        let frame = Frame { partition, leader_epoch: self.epoch, body };
-        let mut inner = self.lock();
         let log_end_offset = inner.assigned_end(partition);
-        if log_end_offset != base_offset {
+        if log_end_offset != base_offset || inner.is_refused(partition) {
             return Err(StoreError::Conflict { log_end_offset });
         }
-        let done = self.submit(&mut inner, frame)?;
+        let body = Body::Batches { base_offset, batches };
+        let done = self.submit(inner, Frame { partition, leader_epoch: self.epoch, body })?;
         inner.assigned.insert(partition, next);
+        inner.refused.remove(&partition);
         Ok(done)
     }
 
@@ -385,6 +406,19 @@ impl Inner {
         let committed =
             || self.log.image.partitions.get(&partition).map_or(0, |p| p.log_end_offset);
         self.assigned.get(&partition).copied().unwrap_or_else(committed)
+    }
+
+    /// Whether a refusal is under way to its caller.
+    fn is_refused(&self, partition: PartitionId) -> bool {
+        self.refused.get(&partition).is_some_and(|first| first.strong_count() > 0)
+    }
+
+    fn refuse(&mut self, partition: PartitionId, error: StoreError) -> Refused {
+        let is_first = (!self.is_refused(partition)).then(Arc::default);
+        if let Some(first) = &is_first {
+            self.refused.insert(partition, Arc::downgrade(first));
+        }
+        Refused { error, _is_first: is_first }
     }
 }
 

@@ -337,8 +337,13 @@ impl Storage for ObjectLog {
         batches: Vec<Batch>,
     ) -> BoxFuture<'static, Result<i64>> {
         let journal = self.shared.journal(partition);
-        let submitted = journal.and_then(|j| j.append(partition, expected_base_offset, batches));
-        Box::pin(async move { submitted?.await.unwrap_or_else(|_| Err(journal::ended())) })
+        let submitted = journal.map(|j| j.append(partition, expected_base_offset, batches));
+        Box::pin(async move {
+            match submitted? {
+                Ok(done) => done.await.unwrap_or_else(|_| Err(journal::ended())),
+                Err(refused) => Err(refused.error),
+            }
+        })
     }
 
     async fn read(

@@ -343,3 +343,27 @@ async fn log_starts_that_wait_to_be_stored_are_bounded_too() {
     let refused = |answer: &Result<i64>| matches!(answer, Ok(5) | Err(StoreError::Unavailable(_)));
     assert!(answers.iter().all(refused));
 }
+
+#[tokio::test(start_paused = true)]
+async fn behind_a_refused_append_nothing_is_appended_before_its_caller_knows() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    log.append(partition(0), 0, batches(0, &[3])).await.unwrap();
+    let conflict = Err(StoreError::Conflict { log_end_offset: 3 });
+    let refused = log.append(partition(0), 1, batches(1, &[2]));
+    let behind = log.append(partition(0), 3, batches(3, &[1]));
+    let elsewhere = log.append(partition(1), 0, batches(0, &[1]));
+    assert_eq!(elsewhere.await, Ok(0));
+    assert_eq!((refused.await, behind.await), (conflict.clone(), conflict));
+    assert_eq!(log.append(partition(0), 3, batches(3, &[1])).await, Ok(3));
+
+    // What was refused with the first one holds up nobody.
+    let refused = log.append(partition(0), 9, batches(9, &[1]));
+    let _with_it = log.append(partition(0), 10, batches(10, &[1]));
+    assert_eq!(refused.await, Err(StoreError::Conflict { log_end_offset: 4 }));
+    assert_eq!(log.append(partition(0), 4, batches(4, &[1])).await, Ok(4));
+
+    // Who drops a refusal does not wait for it.
+    drop(log.append(partition(0), 9, batches(9, &[1])));
+    assert_eq!(log.append(partition(0), 5, batches(5, &[1])).await, Ok(5));
+}
