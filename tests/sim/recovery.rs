@@ -73,7 +73,6 @@ pub async fn open(objects: Arc<Memory>, options: &Options) -> Result<Arc<ObjectL
     let never = Duration::from_secs(1_000_000);
     let options = Options {
         owner: Owner::default(),
-        nonce: u64::MAX,
         round_bytes: u64::MAX,
         round_interval: never,
         idle_look: never,

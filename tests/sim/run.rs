@@ -23,7 +23,7 @@ pub fn run(seed: u64, off: Option<Rule>) -> Result<Counts, String> {
     let runtime = runtime.map_err(|error| error.to_string())?;
     crate::take_panic();
     tracing::subscriber::with_default(Events::new(world.clone()), || {
-        runtime.block_on(simulate(world.clone(), seed, off));
+        runtime.block_on(simulate(world.clone(), off));
         // Ends whatever is still under way.
         drop(runtime);
     });
@@ -33,11 +33,10 @@ pub fn run(seed: u64, off: Option<Rule>) -> Result<Counts, String> {
     }
 }
 
-fn options(world: &World, seed: u64, number: u64, off: Option<Rule>) -> Options {
+fn options(world: &World, number: u64, off: Option<Rule>) -> Options {
     let owner = Owner { address: format!("broker-{number}"), ..Owner::default() };
     let ms = |of: &[u64]| Duration::from_millis(world.pick(of).unwrap_or(0));
     Options {
-        nonce: seed << 16 | number,
         puts_in_flight: 1 + world.below(4) as usize,
         commit_bytes: world.pick(&[1, 200, 4_000]).unwrap_or(1),
         round_bytes: world.pick(&[300, 1_000, 5_000]).unwrap_or(1),
@@ -61,10 +60,10 @@ struct Clients {
     others: JoinSet<()>,
 }
 
-async fn simulate(world: World, seed: u64, off: Option<Rule>) {
+async fn simulate(world: World, off: Option<Rule>) {
     let (cluster, disk) = (Cluster::new(world.clone()), Disk::default());
     let mut clients = Clients::default();
-    tokio::join!(trouble(&cluster, &disk, seed, off), begin(&cluster, &mut clients));
+    tokio::join!(trouble(&cluster, &disk, off), begin(&cluster, &mut clients));
     if world.failure().is_some() {
         return;
     }
@@ -90,9 +89,9 @@ async fn simulate(world: World, seed: u64, off: Option<Rule>) {
     tokio::select! {
         biased;
         () = end => {}
-        () = keep_up(&cluster, &disk, seed, off) => unreachable!("it goes on for ever"),
+        () = keep_up(&cluster, &disk, off) => unreachable!("it goes on for ever"),
     }
-    let options = options(&world, seed, 1000, off);
+    let options = options(&world, 1000, off);
     recovery::check(&cluster, &disk, &options).await;
     if let Some(owner) = cluster.serving().into_iter().max_by_key(|broker| broker.log.epoch()) {
         compare(&cluster, &disk, &owner, &options).await;
@@ -101,9 +100,9 @@ async fn simulate(world: World, seed: u64, off: Option<Rule>) {
 
 /// Starts a process now, and again whenever all are gone: the fence of one that died long ago may
 /// land late, and is a successor like any other.
-async fn keep_up(cluster: &Cluster, disk: &Disk, seed: u64, off: Option<Rule>) {
+async fn keep_up(cluster: &Cluster, disk: &Disk, off: Option<Rule>) {
     for number in 900.. {
-        let options = options(&cluster.world, seed, number, off);
+        let options = options(&cluster.world, number, off);
         cluster.add(Broker::start(&cluster.world, disk, options, u64::MAX));
         while cluster.brokers().iter().any(|broker| broker.is_up()) {
             sleep(Duration::from_millis(500)).await;
@@ -133,15 +132,15 @@ async fn compare(cluster: &Cluster, disk: &Disk, owner: &Broker, options: &Optio
 }
 
 /// Processes come, freeze, die, and take over from each other.
-async fn trouble(cluster: &Cluster, disk: &Disk, seed: u64, off: Option<Rule>) {
+async fn trouble(cluster: &Cluster, disk: &Disk, off: Option<Rule>) {
     let world = &cluster.world;
     let processes = 3 + world.below(4);
     for number in 0..processes {
         let lives = if world.one_in(3) { u64::MAX } else { 3 + world.below(300) };
-        let options = options(world, seed, number, off);
+        let options = options(world, number, off);
         cluster.add(Broker::start(world, disk, options.clone(), lives));
         if world.one_in(3) {
-            let rival = self::options(world, seed, 100 + number, off);
+            let rival = self::options(world, 100 + number, off);
             cluster.add(Broker::start(world, disk, rival, lives));
         }
         for _ in 0..1 + world.below(4) {

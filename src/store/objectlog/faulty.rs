@@ -43,7 +43,7 @@ impl Journal {
                 done.push(Some(submitted.done));
             }
         }
-        let object = format::encode_journal(at, self.options.nonce, frames);
+        let object = format::encode_journal(at, self.nonce, frames);
         let (objects, key, parts) =
             (self.objects.clone(), self.keys.journal(at), object.parts.clone());
         puts.spawn(putting::put(objects, at, key, parts, self.options.faults));

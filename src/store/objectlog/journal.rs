@@ -14,6 +14,7 @@ use super::faults::Rule;
 use super::format::{self, Body, Frame, Object, Placed};
 use super::keys::{Keys, Position};
 use super::log::Log;
+use super::opening::Opening;
 use super::putting::{self, Outcome};
 use crate::record::batch::Batch;
 use crate::store::objects::Objects;
@@ -30,6 +31,8 @@ const MOST_BYTES: usize = 1 << 30;
 pub(super) struct Journal {
     pub objects: Arc<dyn Objects>,
     pub options: Options,
+    /// Random: no two starts of a process have the same.
+    pub nonce: u64,
     pub keys: Keys,
     pub epoch: i32,
     inner: Mutex<Inner>,
@@ -108,10 +111,11 @@ impl Journal {
     pub(super) fn new(
         objects: Arc<dyn Objects>,
         options: Options,
+        nonce: u64,
         keys: Keys,
-        log: Log,
-        proof: Instant,
+        opening: Opening,
     ) -> Self {
+        let Opening { log, proof } = opening;
         let next = log.image.position;
         let inner = Inner {
             log,
@@ -128,6 +132,7 @@ impl Journal {
         Self {
             objects,
             options,
+            nonce,
             keys,
             epoch: next.epoch,
             inner: Mutex::new(inner),
@@ -307,7 +312,7 @@ impl Journal {
 
     pub(super) fn send(&self, puts: &mut JoinSet<putting::Resolved>, group: Group) {
         let Group { at, frames, done } = group;
-        let object = format::encode_journal(at, self.options.nonce, frames);
+        let object = format::encode_journal(at, self.nonce, frames);
         let (objects, key) = (self.objects.clone(), self.keys.journal(at));
         puts.spawn(putting::put(objects, at, key, object.parts.clone(), self.options.faults));
         let mut inner = self.lock();

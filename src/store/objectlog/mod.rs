@@ -39,7 +39,7 @@ use bytes::Bytes;
 use journal::{End, Journal};
 use keys::Keys;
 use metadata::Metadata;
-use opening::{Opener, Opening};
+use opening::Opener;
 use registration::Registration;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -59,8 +59,6 @@ pub struct Options {
     pub registration: bool,
     /// Does not stand by: takes over at once.
     pub take_over: bool,
-    /// Random: no two starts of a process have the same.
-    pub nonce: u64,
     pub puts_in_flight: usize,
     /// A commit takes no more once it has so much.
     pub commit_bytes: usize,
@@ -88,7 +86,6 @@ impl Options {
             owner,
             registration: true,
             take_over: false,
-            nonce: rand::random(),
             puts_in_flight: 4,
             commit_bytes: 4 << 20,
             waiting_bytes: 256 << 20,
@@ -118,6 +115,7 @@ pub struct ObjectLog {
 struct Shared {
     objects: Arc<dyn Objects>,
     options: Options,
+    nonce: u64,
     state: watch::Sender<State>,
     serving: OnceLock<Serving>,
     ended: watch::Sender<bool>,
@@ -134,6 +132,7 @@ impl ObjectLog {
         let shared = Arc::new(Shared {
             objects,
             options,
+            nonce: rand::random(),
             state: watch::Sender::new(State::Opening),
             serving: OnceLock::new(),
             ended: watch::Sender::new(false),
@@ -221,17 +220,19 @@ impl Shared {
     async fn open_and_serve(&self) -> Result<()> {
         let options = self.options.clone();
         let keys = Keys { broker_id: options.broker_id, faults: options.faults };
-        let metadata = Metadata::open(self.objects.clone(), options.nonce).await?;
+        let metadata = Metadata::open(self.objects.clone(), self.nonce).await?;
         let metadata = Arc::new(metadata);
-        let opener = Opener { objects: self.objects.clone(), options: options.clone(), keys };
-        let Opening { log, proof } = opener.open().await?;
+        let objects = self.objects.clone();
+        let opener = Opener { objects, options: options.clone(), nonce: self.nonce, keys };
+        let opening = opener.open().await?;
         // Only now are all topics known whose frames the owner before may have committed.
         if options.faults.keep(Rule::JournalBeforeMetadata) {
             metadata.refresh().await?;
         }
-        check_gaps(&metadata, &log)?;
+        check_gaps(&metadata, &opening.log)?;
 
-        let journal = Arc::new(Journal::new(self.objects.clone(), options, keys, log, proof));
+        let journal = Journal::new(self.objects.clone(), options, self.nonce, keys, opening);
+        let journal = Arc::new(journal);
         let serving = Serving { journal: journal.clone(), metadata: metadata.clone() };
         if self.serving.set(serving).is_err() {
             unreachable!("a log is opened once");

@@ -36,6 +36,7 @@ const READ_AHEAD: u64 = 16;
 pub(super) struct Opener {
     pub objects: Arc<dyn Objects>,
     pub options: Options,
+    pub nonce: u64,
     pub keys: Keys,
 }
 
@@ -160,7 +161,7 @@ impl Opener {
             let fence = Fence { next_epoch: at.epoch + 1, owner: self.options.owner.clone() };
             let ours = self.behind(at, fence.next_epoch);
             let key = self.keys.journal(at);
-            let bytes = format::encode_fence(at, self.options.nonce, &fence);
+            let bytes = format::encode_fence(at, self.nonce, &fence);
             match self.objects.put_new(&key, vec![bytes]).await {
                 Ok(Put::Created) => return Fenced::Ours(ours),
                 Ok(Put::Exists) => {}
@@ -171,7 +172,7 @@ impl Opener {
             let Ok((header, found)) = format::decode_journal(&object) else {
                 return Fenced::Taken(None);
             };
-            let own = header.nonce == self.options.nonce || !self.options.faults.keep(Rule::Nonce);
+            let own = header.nonce == self.nonce || !self.options.faults.keep(Rule::Nonce);
             match found {
                 Found::Fence(_) if own => return Fenced::Ours(ours),
                 // The replay takes it in where it stands.

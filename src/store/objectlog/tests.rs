@@ -367,3 +367,20 @@ async fn behind_a_refused_append_nothing_is_appended_before_its_caller_knows() {
     drop(log.append(partition(0), 9, batches(9, &[1])));
     assert_eq!(log.append(partition(0), 5, batches(5, &[1])).await, Ok(5));
 }
+
+#[tokio::test(start_paused = true)]
+async fn two_logs_of_the_same_options_are_told_apart() {
+    let objects = Arc::new(Memory::default());
+    let options = options();
+    let old = open(&objects, options.clone()).await;
+    let new = open(&objects, options).await;
+    assert_eq!(old.append(partition(0), 0, batches(0, &[1])).await, Err(StoreError::Fenced));
+    assert_eq!(new.append(partition(0), 0, batches(0, &[1])).await, Ok(0));
+    let mut nonces = Vec::new();
+    for epoch in 0..2 {
+        let key = format!("journal/1/{epoch:010}/{:020}", 0);
+        let fence = objects.get(&key, 0, u64::MAX).await.unwrap().unwrap();
+        nonces.push(format::Header::read(&fence).unwrap().0.nonce);
+    }
+    assert_ne!(nonces[0], nonces[1]);
+}

@@ -179,7 +179,7 @@ impl Tiering {
         } else {
             0
         };
-        Builder::new(Name { epoch, count: self.segments }, self.journal.options.nonce)
+        Builder::new(Name { epoch, count: self.segments }, self.journal.nonce)
     }
 
     /// The batches of a frame, from memory or the journal.
@@ -231,7 +231,7 @@ impl Tiering {
                 partition.producers = Default::default();
             }
         }
-        let bytes = checkpoint::encode(name, journal.options.nonce, &image);
+        let bytes = checkpoint::encode(name, journal.nonce, &image);
         putting::put_own(journal.objects.as_ref(), &key, vec![bytes]).await;
         while !list_all(journal.objects.as_ref(), &journal.keys.checkpoints()).await.contains(&key)
         {
