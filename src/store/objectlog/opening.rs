@@ -68,10 +68,15 @@ impl Opener {
 
     /// The newest checkpoint, or `None` where there never was one.
     async fn checkpoint(&self) -> Result<Option<(Name, Image)>> {
+        let mut backoff = Backoff::default();
         loop {
             let Some(name) = self.newest_checkpoint().await else { return Ok(None) };
             let key = self.keys.checkpoint(name);
-            let Some(object) = self.get(&key).await else { continue };
+            let Some(object) = self.get(&key).await else {
+                // Replaced since; or the list shows it long after it was deleted.
+                backoff.wait(&key, &ObjectError("it is listed and not there".into())).await;
+                continue;
+            };
             match checkpoint::decode(&object) {
                 Ok((_, image)) => return Ok(Some((name, image))),
                 Err(malformed) if self.newest_checkpoint().await == Some(name) => {
@@ -92,11 +97,14 @@ impl Opener {
         let mut at = image.position;
         let mut log = Log::new(image, self.options.cache_bytes);
         let mut ahead = Ahead::default();
+        let mut backoff = Backoff::default();
         loop {
             let object = match ahead.next(self, at).await {
-                Ok(object) => object,
+                Ok(object) => {
+                    backoff = Backoff::default();
+                    object
+                }
                 Err(error) => {
-                    let mut backoff = Backoff::default();
                     backoff.wait("reading the journal", &error).await;
                     ahead = Ahead::default();
                     continue;

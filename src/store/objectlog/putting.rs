@@ -86,23 +86,30 @@ pub(super) fn owner_of(object: &[u8]) -> Owner {
     }
 }
 
-/// Short waits that grow, while a store does not answer.
-pub(super) struct Backoff(Duration);
+/// Short waits that grow, while a store does not answer, and a line in the log once a minute.
+pub(super) struct Backoff {
+    wait: Duration,
+    told: Option<Instant>,
+}
+
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self(Duration::from_millis(10))
+        Self { wait: SHORTEST_WAIT, told: None }
     }
 }
 
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
-
 impl Backoff {
     pub(super) async fn wait(&mut self, what: &str, error: &ObjectError) {
-        // Once for each growing wait: a store that is away for long gets a line a second.
-        tracing::warn!(%error, "{what} failed; trying again");
-        tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(LONGEST_WAIT);
+        if self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+            self.told = Some(Instant::now());
+            tracing::warn!(%error, "{what} failed; trying again");
+        }
+        tokio::time::sleep(self.wait).await;
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
     }
 }
 

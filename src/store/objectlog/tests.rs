@@ -3,6 +3,8 @@
 use super::samples::{batch, batches};
 use super::*;
 use crate::store::objects::memory::Memory;
+use crate::store::objects::{ObjectError, Put};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TOPIC: Uuid = Uuid([7; 16]);
 
@@ -383,4 +385,43 @@ async fn two_logs_of_the_same_options_are_told_apart() {
         nonces.push(format::Header::read(&fence).unwrap().0.nonce);
     }
     assert_ne!(nonces[0], nonces[1]);
+}
+
+/// A store that fails every read of the journal, and counts them.
+#[derive(Default)]
+struct Unreadable {
+    memory: Memory,
+    reads: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Objects for Unreadable {
+    async fn put_new(&self, key: &str, parts: Vec<Bytes>) -> Result<Put, ObjectError> {
+        self.memory.put_new(key, parts).await
+    }
+
+    async fn get(&self, key: &str, offset: u64, len: u64) -> Result<Option<Bytes>, ObjectError> {
+        if !key.starts_with("journal/") {
+            return self.memory.get(key, offset, len).await;
+        }
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        Err(ObjectError("it is away".into()))
+    }
+
+    async fn list(&self, p: &str, after: &str, limit: usize) -> Result<Vec<String>, ObjectError> {
+        self.memory.list(p, after, limit).await
+    }
+
+    async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError> {
+        self.memory.delete(keys).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_opening_asks_a_store_that_is_away_less_and_less_often() {
+    let objects = Arc::new(Unreadable::default());
+    let _log = ObjectLog::start(objects.clone(), options());
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let reads = objects.reads.load(Ordering::Relaxed);
+    assert!((90..120).contains(&reads), "{reads}");
 }
