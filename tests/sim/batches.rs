@@ -4,6 +4,9 @@ use crate::world::Sent;
 use bytes::{BufMut, Bytes, BytesMut};
 use kelp::record::batch::{Batch, HEADER_BYTES, Header, LENGTH_OFFSET, MAGIC};
 
+const CRC_AT: usize = 17;
+const CHECKED_FROM: usize = 21;
+
 pub fn batch(sent: Sent) -> Batch {
     // Longer and shorter ones, so that commits, segments and reads are cut at many places.
     let records = 10 + (sent.base_sequence as usize * 37) % 120;
@@ -22,6 +25,8 @@ pub fn batch(sent: Sent) -> Batch {
     bytes.put_i32(sent.base_sequence);
     bytes.put_i32(sent.records);
     bytes.put_bytes(sent.producer_id as u8, records);
+    let crc = crc32c::crc32c(&bytes[CHECKED_FROM..]);
+    bytes[CRC_AT..CHECKED_FROM].copy_from_slice(&crc.to_be_bytes());
     Batch::split_off(&mut bytes.freeze()).expect("a whole batch")
 }
 

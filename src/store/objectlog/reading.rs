@@ -10,6 +10,7 @@ use super::journal::Journal;
 use super::log::{Found, FramePlace};
 use super::segment::{Chunk, Index};
 use super::state::Entry;
+use crate::record::batch::Batch;
 use crate::store::objects::ObjectError;
 use crate::store::{PartitionId, Result, StoreError};
 use bytes::Bytes;
@@ -117,7 +118,7 @@ impl Journal {
         let Some(bytes) = bytes else { return Ok(None) };
         let whole = bytes.len() as u64 == frame.length;
         let split = format::split_batches(bytes, frame.base_offset);
-        let stored = match split.and_then(|(_, stored)| whole.then_some(stored).ok_or(SHORT)) {
+        let stored = match split.and_then(|split| checked(split, whole)) {
             Ok(stored) => stored,
             Err(malformed) => {
                 // Once it was deleted, the fence of an opener that read too slowly may be there.
@@ -219,6 +220,19 @@ impl Journal {
             }
         }
     }
+}
+
+/// A part of an object has no checksum but the batches' own. Without a look at them tiering would
+/// give damaged bytes a right one.
+fn checked(
+    (batches, stored): (Vec<Batch>, Vec<Stored>),
+    whole: bool,
+) -> Result<Vec<Stored>, Malformed> {
+    if !whole {
+        return Err(SHORT);
+    }
+    let is_intact = |batch: &Batch| batch.checksum() == batch.header.crc;
+    batches.iter().all(is_intact).then_some(stored).ok_or(Malformed("a batch's checksum is wrong"))
 }
 
 fn end_of(found: &Found) -> i64 {

@@ -22,6 +22,8 @@ pub(super) fn batches(base_offset: i64, counts: &[i32]) -> Vec<Batch> {
 }
 
 pub(super) fn batch(base_offset: i64, count: i32, timestamp: i64) -> Batch {
+    const CRC_AT: usize = 17;
+    const CHECKED_FROM: usize = 21;
     const RECORDS: &[u8] = b"the records are nobody's business here";
     let mut bytes = BytesMut::new();
     bytes.put_i64(0);
@@ -38,6 +40,8 @@ pub(super) fn batch(base_offset: i64, count: i32, timestamp: i64) -> Batch {
     bytes.put_i32(base_offset as i32);
     bytes.put_i32(count);
     bytes.put_slice(RECORDS);
+    let crc = crc32c::crc32c(&bytes[CHECKED_FROM..]);
+    bytes[CRC_AT..CHECKED_FROM].copy_from_slice(&crc.to_be_bytes());
     let mut batch = Batch::split_off(&mut bytes.freeze()).expect("a whole batch");
     batch.stamp(base_offset, 1);
     batch

@@ -387,6 +387,24 @@ async fn two_logs_of_the_same_options_are_told_apart() {
     assert_ne!(nonces[0], nonces[1]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn bytes_of_the_journal_that_were_damaged_are_neither_read_nor_tiered() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, Options { cache_bytes: 0, ..options() }).await;
+    log.append(partition(0), 0, batches(0, &[3])).await.unwrap();
+    let key = "journal/1/0000000001/00000000000000000000";
+    let mut frame = objects.get(key, 0, u64::MAX).await.unwrap().unwrap().to_vec();
+    *frame.last_mut().unwrap() ^= 1;
+    objects.delete(vec![key.into()]).await.unwrap();
+    objects.put_new(key, vec![frame.into()]).await.unwrap();
+    let damaged = log.read(partition(0), 0, 100, true).await;
+    let text = format!("{key}: a batch's checksum is wrong");
+    assert_eq!(damaged, Err(StoreError::Corrupt(text)));
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(objects.list("segment/", "", 100).await.unwrap(), Vec::<String>::new());
+    assert!(objects.get(key, 0, 1).await.unwrap().is_some(), "nothing takes its place");
+}
+
 /// A store that fails every read of the journal, and counts them.
 #[derive(Default)]
 struct Unreadable {
