@@ -32,6 +32,7 @@ pub async fn dispatch(
     connection: &Arc<Connection>,
     frame: Bytes,
 ) -> Result<Reply<Answer>, Refused> {
+    let frame_bytes = frame.len();
     let (header, body) = RequestHeader::read(frame).map_err(Refused::Header)?;
     let api = ApiKey::from_code(header.api_key).ok_or(Refused::UnknownApi(header.api_key))?;
     let call = Call { api, version: header.api_version, correlation_id: header.correlation_id };
@@ -47,6 +48,7 @@ pub async fn dispatch(
         connection: connection.clone(),
         api_version: call.version,
         client_id: header.client_id,
+        frame_bytes,
     };
     route(call, &context, body).await
 }

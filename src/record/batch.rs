@@ -116,6 +116,15 @@ impl Header {
     }
 }
 
+/// A slice keeps its whole buffer alive. So what is less than half of its buffer is copied if it is
+/// kept; one large batch, alone in its frame, is not.
+pub fn detached(slice: Bytes, buffer_bytes: usize) -> Bytes {
+    match slice.len() < buffer_bytes / 2 {
+        true => Bytes::copy_from_slice(&slice),
+        false => slice,
+    }
+}
+
 /// One whole batch, sharing the memory of the frame or object it came in. Its bytes were checked:
 /// they are as long as the header says.
 #[derive(Clone, Debug)]
@@ -133,6 +142,11 @@ impl Batch {
             return None;
         }
         Some(Self { header, bytes: bytes.split_to(len) })
+    }
+
+    /// For a batch that is kept, of a buffer of so many bytes: see [`detached`].
+    pub fn detach(&mut self, buffer_bytes: usize) {
+        self.bytes = detached(std::mem::take(&mut self.bytes), buffer_bytes);
     }
 
     /// Gives the batch its place. Only the header's fields change: [`Batch::prefix`] writes them.
@@ -235,5 +249,22 @@ mod tests {
         let mut header = Header::read(&bytes).unwrap();
         (header.base_sequence, header.last_offset_delta) = (i32::MAX - 1, 2);
         assert_eq!(header.last_sequence(), 0);
+    }
+
+    #[test]
+    fn a_batch_that_is_kept_does_not_keep_a_much_larger_frame() {
+        let split = |frame_bytes: usize| {
+            let mut frame = vec![7; frame_bytes];
+            frame[8..12].copy_from_slice(&88_i32.to_be_bytes());
+            let frame = Bytes::from(frame);
+            let mut batch = Batch::split_off(&mut frame.clone()).unwrap();
+            batch.detach(frame.len());
+            assert_eq!(batch.records(), frame.slice(HEADER_BYTES..100));
+            // What nobody else shares is unique.
+            drop(batch.clone());
+            (frame.is_unique(), batch.len())
+        };
+        assert_eq!(split(1000), (true, 100));
+        assert_eq!(split(150), (false, 100), "copying would save too little");
     }
 }

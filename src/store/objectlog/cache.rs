@@ -70,7 +70,8 @@ impl<V: Clone> Cache<V> {
     }
 }
 
-/// What a block takes: its bytes, and about so much for each batch and for the block itself.
+/// What a block takes: its bytes, and about so much for each batch and for the block itself. Its bytes
+/// may be slices of a buffer at most twice as long: see [`crate::record::batch::detached`].
 pub(super) fn cost(block: &[Stored]) -> usize {
     block.iter().map(|stored| stored.len() + size_of::<Stored>()).sum::<usize>() + 128
 }

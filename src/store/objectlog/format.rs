@@ -269,7 +269,7 @@ pub(super) fn encode_journal(at: Position, nonce: u64, frames: Vec<Frame>) -> Ob
     if from < head.len() {
         parts.push(head.slice(from..));
     }
-    let frames = place(&head, &cuts, frames);
+    let frames = place(&cuts, frames);
     Object { parts, bytes: HEADER_BYTES as u64 + length, frames }
 }
 
@@ -284,7 +284,7 @@ fn pieces<'a>(head: &'a [u8], cuts: &'a [(usize, Bytes)]) -> impl Iterator<Item 
 }
 
 /// Finds where each frame's batches came to stand.
-fn place(head: &Bytes, cuts: &[(usize, Bytes)], frames: Vec<Frame>) -> Vec<Placed> {
+fn place(cuts: &[(usize, Bytes)], frames: Vec<Frame>) -> Vec<Placed> {
     let mut cuts = cuts.iter();
     let mut at = HEADER_BYTES as u64;
     let place = |frame: Frame| {
@@ -295,8 +295,9 @@ fn place(head: &Bytes, cuts: &[(usize, Bytes)], frames: Vec<Frame>) -> Vec<Place
             Body::Batches { batches, .. } => batches
                 .iter()
                 .zip(cuts.by_ref())
-                .map(|(batch, (cut, rest))| {
-                    let prefix = head.slice(cut - PREFIX_BYTES..*cut);
+                .map(|(batch, (_, rest))| {
+                    // A copy, as it would keep the prefixes of all of the object's batches.
+                    let prefix = Bytes::copy_from_slice(&batch.prefix());
                     Stored::new(&batch.header, prefix, rest.clone())
                 })
                 .collect(),
@@ -345,7 +346,7 @@ fn decode_frames(mut body: Bytes) -> Result<Vec<Placed>, Malformed> {
         if partition.partition < 0 || leader_epoch < 0 || offset < 0 || length > body.len() {
             return Err(Malformed("a frame that cannot be"));
         }
-        let bytes = body.split_to(length);
+        let bytes = batch::detached(body.split_to(length), whole);
         let (body, stored) = match kind {
             BATCHES => {
                 let (batches, stored) = split_batches(bytes, offset)?;
@@ -465,6 +466,26 @@ mod tests {
             assert_eq!(whole(&read.stored), whole(&written.stored));
         }
         assert!(matches!(frames[1].frame.body, Body::LogStart(9)));
+    }
+
+    #[test]
+    fn a_small_frame_that_is_kept_does_not_keep_its_whole_object() {
+        let small = || Frame { partition: partition(1), ..frame(3, batches(0, &[1])) };
+        let frames = vec![small(), frame(3, batches(0, &[1; 50])), small()];
+        let written = encode_journal(Position { epoch: 3, seq: 7 }, 42, frames);
+        let bytes = flat(&written.parts);
+        let Found::Frames(mut read) = decode_journal(&bytes).unwrap().1 else { panic!("frames") };
+        let large = read.remove(1).stored;
+        let small: Vec<_> = read.into_iter().map(|placed| placed.stored).collect();
+        assert!(!bytes.is_unique(), "most of it is shared");
+        drop(large);
+        assert!(bytes.is_unique());
+        assert_eq!(small.len(), 2);
+
+        let kept = written.frames[0].stored.clone();
+        assert_eq!(kept[0].head.len(), PREFIX_BYTES);
+        drop((written.frames, written.parts));
+        assert!(kept[0].head.is_unique());
     }
 
     #[test]

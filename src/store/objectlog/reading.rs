@@ -10,7 +10,7 @@ use super::journal::Journal;
 use super::log::{Found, FramePlace};
 use super::segment::{Chunk, Index};
 use super::state::Entry;
-use crate::record::batch::Batch;
+use crate::record::batch::{Batch, detached};
 use crate::store::objects::ObjectError;
 use crate::store::{PartitionId, Result, StoreError};
 use bytes::Bytes;
@@ -160,7 +160,7 @@ impl Journal {
         }
         let mut blocks = Vec::with_capacity(chunks.len());
         for chunk in chunks {
-            let part = bytes.split_to(chunk.length as usize);
+            let part = detached(bytes.split_to(chunk.length as usize), length as usize);
             if crc32c::crc32c(&part) != chunk.crc {
                 return Err(StoreError::Corrupt(format!("{key}: a chunk's checksum is wrong")));
             }
