@@ -118,9 +118,12 @@ struct Shared {
     nonce: u64,
     state: watch::Sender<State>,
     serving: OnceLock<Serving>,
-    ended: watch::Sender<bool>,
+    closing: watch::Sender<bool>,
+    /// Closed when all work has ended, however it did.
+    running: watch::Receiver<()>,
 }
 
+#[derive(Clone)]
 struct Serving {
     journal: Arc<Journal>,
     metadata: Arc<Metadata>,
@@ -129,15 +132,22 @@ struct Serving {
 impl ObjectLog {
     /// Begins to open; [`Storage::state`] tells how that goes. Called inside a tokio runtime.
     pub fn start(objects: Arc<dyn Objects>, options: Options) -> Arc<Self> {
+        let (is_running, running) = watch::channel(());
         let shared = Arc::new(Shared {
             objects,
             options,
             nonce: rand::random(),
             state: watch::Sender::new(State::Opening),
             serving: OnceLock::new(),
-            ended: watch::Sender::new(false),
+            closing: watch::Sender::new(false),
+            running,
         });
-        let tasks = tokio::spawn(shared.clone().run()).abort_handle();
+        let run = shared.clone().run();
+        let tasks = tokio::spawn(async move {
+            run.await;
+            drop(is_running);
+        });
+        let tasks = tasks.abort_handle();
         Arc::new(Self { shared, tasks })
     }
 
@@ -187,7 +197,6 @@ impl Shared {
         if let Err(error) = self.serve().await {
             self.state.send_replace(State::Failed(error.to_string()));
         }
-        self.ended.send_replace(true);
     }
 
     async fn serve(&self) -> Result<()> {
@@ -200,8 +209,12 @@ impl Shared {
             self.state.send_replace(State::Standby(owner));
         };
         let objects = self.objects.clone();
-        let mut registration =
-            Registration::wait(objects, broker_id, owner, take_over, on_standby).await?;
+        let wait = Registration::wait(objects, broker_id, owner, take_over, on_standby);
+        let mut registration = tokio::select! {
+            biased;
+            () = self.until_closing() => return Ok(()),
+            registration = wait => registration?,
+        };
         self.state.send_replace(State::Opening);
         let served = tokio::select! {
             biased;
@@ -218,24 +231,18 @@ impl Shared {
     }
 
     async fn open_and_serve(&self) -> Result<()> {
-        let options = self.options.clone();
-        let keys = Keys { broker_id: options.broker_id, faults: options.faults };
-        let metadata = Metadata::open(self.objects.clone(), self.nonce).await?;
-        let metadata = Arc::new(metadata);
-        let objects = self.objects.clone();
-        let opener = Opener { objects, options: options.clone(), nonce: self.nonce, keys };
-        let opening = opener.open().await?;
-        // Only now are all topics known whose frames the owner before may have committed.
-        if options.faults.keep(Rule::JournalBeforeMetadata) {
-            metadata.refresh().await?;
-        }
-        check_gaps(&metadata, &opening.log)?;
-
-        let journal = Journal::new(self.objects.clone(), options, self.nonce, keys, opening);
-        let journal = Arc::new(journal);
-        let serving = Serving { journal: journal.clone(), metadata: metadata.clone() };
+        let serving = tokio::select! {
+            biased;
+            () = self.until_closing() => return Ok(()),
+            serving = self.open() => serving?,
+        };
+        let Serving { journal, metadata } = serving.clone();
         if self.serving.set(serving).is_err() {
             unreachable!("a log is opened once");
+        }
+        // Who closes does one of the two: it sees what was set here, or is seen here.
+        if *self.closing.borrow() {
+            journal.close();
         }
         self.state.send_replace(State::Serving);
         // Dropped, and with it aborted, when the writer ends.
@@ -249,6 +256,29 @@ impl Shared {
             End::Failed(text) => drop(self.state.send_replace(State::Failed(text))),
         }
         Ok(())
+    }
+
+    async fn open(&self) -> Result<Serving> {
+        let (objects, options) = (self.objects.clone(), self.options.clone());
+        let keys = Keys { broker_id: options.broker_id, faults: options.faults };
+        let metadata = Arc::new(Metadata::open(objects.clone(), self.nonce).await?);
+        let opener =
+            Opener { objects: objects.clone(), options: options.clone(), nonce: self.nonce, keys };
+        let opening = opener.open().await?;
+        // Only now are all topics known whose frames the owner before may have committed.
+        if options.faults.keep(Rule::JournalBeforeMetadata) {
+            metadata.refresh().await?;
+        }
+        check_gaps(&metadata, &opening.log)?;
+        let journal = Journal::new(objects, options, self.nonce, keys, opening);
+        Ok(Serving { journal: Arc::new(journal), metadata })
+    }
+
+    async fn until_closing(&self) {
+        let mut closing = self.closing.subscribe();
+        if closing.wait_for(|closing| *closing).await.is_err() {
+            unreachable!("the sender is here");
+        }
     }
 
     fn serving(&self) -> Result<&Serving> {
@@ -366,13 +396,12 @@ impl Storage for ObjectLog {
     }
 
     async fn close(&self) {
-        let Some(serving) = self.shared.serving.get() else {
-            self.tasks.abort();
-            return;
-        };
-        serving.journal.close();
-        let mut ended = self.shared.ended.subscribe();
-        // An error says that the tasks are gone: they have ended too.
-        let _ = ended.wait_for(|ended| *ended).await;
+        self.shared.closing.send_replace(true);
+        if let Some(serving) = self.shared.serving.get() {
+            serving.journal.close();
+        }
+        let mut running = self.shared.running.clone();
+        // An error says that the sender is gone: that is the end.
+        while running.changed().await.is_ok() {}
     }
 }

@@ -405,6 +405,19 @@ async fn bytes_of_the_journal_that_were_damaged_are_neither_read_nor_tiered() {
     assert!(objects.get(key, 0, 1).await.unwrap().is_some(), "nothing takes its place");
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_is_closed_while_it_opens_leaves_no_registration_behind() {
+    let objects = Arc::new(Unreadable::default());
+    let log = ObjectLog::start(objects.clone(), Options { registration: true, ..options() });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(*log.state().borrow(), State::Opening);
+    let registered = async || objects.list("registration/", "", 9).await.unwrap().len();
+    assert_eq!(registered().await, 1);
+    log.close().await;
+    assert_eq!(registered().await, 0);
+    log.close().await;
+}
+
 /// A store that fails every read of the journal, and counts them.
 #[derive(Default)]
 struct Unreadable {
