@@ -27,7 +27,7 @@
 
 use super::keys::{Name, Position};
 use crate::protocol::wire::Uuid;
-use crate::record::batch::{self, Batch, PREFIX_BYTES};
+use crate::record::batch::{self, Batch};
 use crate::store::{Owner, PartitionId, StoreError};
 use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
 
@@ -438,6 +438,7 @@ pub(super) fn is_equal(object: &[u8], parts: &[Bytes]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::batch::PREFIX_BYTES;
     use crate::store::objectlog::samples::{batches, flat, frame, partition};
 
     fn object() -> Object {

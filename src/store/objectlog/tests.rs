@@ -4,6 +4,8 @@ use super::samples::{batch, batches};
 use super::*;
 use crate::store::objects::memory::Memory;
 use crate::store::objects::{ObjectError, Put};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TOPIC: Uuid = Uuid([7; 16]);
@@ -416,6 +418,67 @@ async fn who_is_closed_while_it_opens_leaves_no_registration_behind() {
     log.close().await;
     assert_eq!(registered().await, 0);
     log.close().await;
+}
+
+/// Writes down what it is asked for, by call and folder.
+#[derive(Default)]
+struct Counted {
+    memory: Memory,
+    calls: Mutex<BTreeMap<(&'static str, String), usize>>,
+}
+
+impl Counted {
+    fn count(&self, call: &'static str, key: &str) {
+        let folder = key.split('/').next().unwrap_or_default().to_owned();
+        *self.calls.lock().unwrap().entry((call, folder)).or_default() += 1;
+    }
+}
+
+#[async_trait::async_trait]
+impl Objects for Counted {
+    async fn put_new(&self, key: &str, parts: Vec<Bytes>) -> Result<Put, ObjectError> {
+        self.count("put_new", key);
+        self.memory.put_new(key, parts).await
+    }
+
+    async fn get(&self, key: &str, offset: u64, len: u64) -> Result<Option<Bytes>, ObjectError> {
+        self.count("get", key);
+        self.memory.get(key, offset, len).await
+    }
+
+    async fn list(&self, p: &str, after: &str, limit: usize) -> Result<Vec<String>, ObjectError> {
+        self.count("list", p);
+        self.memory.list(p, after, limit).await
+    }
+
+    async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError> {
+        self.count("delete", keys.first().map_or("", String::as_str));
+        self.memory.delete(keys).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_log_asks_for_no_more_than_is_documented() {
+    let objects = Arc::new(Counted::default());
+    let log = ObjectLog::start(objects.clone(), Options { registration: true, ..options() });
+    log.state().wait_for(|state| *state == State::Serving).await.unwrap();
+    log.create_topic(topic()).await.unwrap();
+    log.append(partition(0), 0, batches(0, &[3])).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    objects.calls.lock().unwrap().clear();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let calls = std::mem::take(&mut *objects.calls.lock().unwrap());
+    let about = |call, folder: &str, count: usize| {
+        let n = calls.get(&(call, folder.to_owned())).copied().unwrap_or_default();
+        assert!(n.abs_diff(count) <= 2, "{call} {folder}: {n}, not {count}");
+    };
+    about("get", "journal", 300);
+    for call in ["put_new", "list", "delete"] {
+        about(call, "registration", 200);
+    }
+    about("get", "metadata", 60);
+    about("list", "metadata", 60);
+    assert_eq!(calls.len(), 6, "{calls:?}");
 }
 
 /// A store that fails every read of the journal, and counts them.
