@@ -56,6 +56,9 @@ pub mod expire_delegation_token;
 pub mod fetch;
 pub mod fetch_snapshot;
 pub mod find_coordinator;
+#[doc(hidden)]
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod get_telemetry_subscriptions;
 pub mod heartbeat;
 pub mod incremental_alter_configs;

@@ -115,6 +115,18 @@ impl Network {
         Ok(())
     }
 
+    /// Serves a connection that is no socket, to its end: for `fuzz/`.
+    #[doc(hidden)]
+    #[cfg(feature = "fuzzing")]
+    pub async fn serve_stream(
+        &self,
+        connection: &Arc<Connection>,
+        reader: impl tokio::io::AsyncRead + Unpin,
+        writer: impl tokio::io::AsyncWrite + Unpin,
+    ) {
+        connection::serve(self, connection, reader, writer).await;
+    }
+
     async fn run(
         self: Arc<Self>,
         mut stream: TcpStream,

@@ -64,7 +64,8 @@ impl<'a> Stream<'a> {
         Self::with_limit(codec, bytes, MAX_DECOMPRESSED_BYTES)
     }
 
-    fn with_limit(codec: Codec, bytes: &'a [u8], limit: u64) -> Result<Self> {
+    /// Ends with an error when the records are longer than `limit`, and not much behind it.
+    pub fn with_limit(codec: Codec, bytes: &'a [u8], limit: u64) -> Result<Self> {
         let from = codec.decompress(bytes)?;
         Ok(Self { from, window: Box::new([0; WINDOW_BYTES]), at: 0, end: 0, passed: 0, limit })
     }
@@ -196,6 +197,22 @@ mod tests {
             all.push(stream.byte()?);
         }
         Ok(all)
+    }
+
+    #[test]
+    #[ignore = "writes the seeds of fuzz/"]
+    fn seeds() {
+        let put = |target: &str, codec: Codec, bytes: &[u8]| {
+            let folder = format!("{}/fuzz/seeds/{target}", env!("CARGO_MANIFEST_DIR"));
+            std::fs::create_dir_all(&folder).unwrap();
+            let input = [&[codec as u8], bytes].concat();
+            std::fs::write(format!("{folder}/{codec:?}"), input).unwrap();
+        };
+        for (codec, _) in FROM_KAFKA {
+            let batch = from_kafka(codec);
+            put("batch", codec, &[&batch.prefix()[..], &batch.rest()].concat());
+            put("decompress", codec, &batch.records());
+        }
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {

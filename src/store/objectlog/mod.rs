@@ -11,6 +11,9 @@ mod checkpoint;
 mod faults;
 mod faulty;
 mod format;
+#[doc(hidden)]
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod journal;
 mod keys;
 mod log;

@@ -219,7 +219,7 @@ impl Registration {
     }
 }
 
-fn decode(count: u64, object: &Bytes) -> Result<Owner, Malformed> {
+pub(super) fn decode(count: u64, object: &Bytes) -> Result<Owner, Malformed> {
     let (_, mut body) = open(Kind::Registration, count, object)?;
     let b = &mut body;
     let (pid, started) = (b.try_get_u32()?, b.try_get_u64()?);
