@@ -16,7 +16,6 @@ targets=("$@")
 passed=0 failed=0
 for target in "${targets[@]}"; do
   mkdir -p "corpus/$target"
-  # A MiB of input must never need half a GiB. -max_len is that of the longest seeds and some more.
   if cargo fuzz run --fuzz-dir . "$target" "corpus/$target" "seeds/$target" -- \
     -max_total_time="${FUZZ_SECONDS:-60}" -max_len=4096 -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=256 \
     -print_final_stats=1 >"$logs/$target.log" 2>&1; then
