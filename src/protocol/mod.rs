@@ -7,4 +7,5 @@ pub mod api_key;
 pub mod error_code;
 pub mod header;
 pub(crate) mod message;
+pub mod uuid;
 pub mod wire;
