@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! field: Type [versions]                      the field exists in these versions
-//! field: Type [versions] = default            value when absent (otherwise Default::default())
-//! field: Type [versions, tag 0]               a tagged field of the flexible versions
-//! field: Option<Type> [versions, null 1..]    null is only legal in these versions
+//! field: Type [versions] = default            value when absent (otherwise Default::default());
+//!                                             it is Kafka's: for an Option mostly Some(empty)
+//! field: Type [versions, tag 0]               a tagged field of the flexible versions; those of a struct
+//!                                             stand in the order of their numbers
+//! field: Option<Type> [versions, null 1..]    null is only legal in these versions; in the others it
+//!                                             is written as the empty value
 //! ```
 
 macro_rules! message {
@@ -35,7 +38,7 @@ macro_rules! message {
                     [$($tag)?] r, $versions, [$($null)?], [$($default)?]); )*
                 r.tagged(|tag, r| {
                     match tag {
-                        $($( $tag if ($versions).contains(&r.version) => $field = $crate::protocol::wire::Wire::read(r)?, )?)*
+                        $($( $tag if ($versions).contains(&r.version) => $field = $crate::protocol::wire::Wire::read_tagged(r)?, )?)*
                         _ => {}
                     }
                     Ok(())
@@ -49,7 +52,7 @@ macro_rules! message {
             }
 
             fn write(&self, w: &mut $crate::protocol::wire::Writer) {
-                $( $crate::protocol::message::write_plain!([$($tag)?] w, self.$field, $versions); )*
+                $( $crate::protocol::message::write_plain!([$($tag)?] w, self.$field, $versions, [$($null)?]); )*
                 if w.flexible {
                     let mut tagged = $crate::protocol::wire::Tagged::new(w.version);
                     $( $crate::protocol::message::write_tagged!([$($tag)?] tagged, self.$field, $versions, [$($default)?]); )*
@@ -77,20 +80,27 @@ macro_rules! read_plain {
             $crate::protocol::message::default!($($default)?)
         }
     };
-    ([] $r:ident, $versions:expr, [$null:expr], [$($default:expr)?]) => {{
-        let value = $crate::protocol::message::read_plain!([] $r, $versions, [], [$($default)?]);
-        $r.refuse_null(&value, ($versions).contains(&$r.version) && !($null).contains(&$r.version))?;
-        value
-    }};
+    ([] $r:ident, $versions:expr, [$null:expr], [$($default:expr)?]) => {
+        if ($versions).contains(&$r.version) {
+            $r.option(($null).contains(&$r.version))?
+        } else {
+            $crate::protocol::message::default!($($default)?)
+        }
+    };
     ([$tag:literal] $r:ident, $versions:expr, [$($null:expr)?], [$($default:expr)?]) => {
         $crate::protocol::message::default!($($default)?)
     };
 }
 
 macro_rules! write_plain {
-    ([] $w:ident, $place:expr, $versions:expr) => {
+    ([] $w:ident, $place:expr, $versions:expr, []) => {
         if ($versions).contains(&$w.version) {
             $crate::protocol::wire::Wire::write(&$place, $w);
+        }
+    };
+    ([] $w:ident, $place:expr, $versions:expr, [$null:expr]) => {
+        if ($versions).contains(&$w.version) {
+            $w.option(&$place, ($null).contains(&$w.version));
         }
     };
     ([$tag:literal] $($rest:tt)*) => {};
@@ -106,3 +116,77 @@ macro_rules! write_tagged {
 }
 
 pub(crate) use {default, message, read_plain, write_plain, write_tagged};
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::wire::{Reader, Str, Wire, WireError, Writer};
+    use bytes::Bytes;
+
+    #[expect(unreachable_pub, reason = "tables are for all rooms, and this one is not")]
+    mod table {
+        use super::*;
+
+        message! {
+            Sample {
+                name: Option<Str>  [0.., null 1..],
+                blob: Bytes        [0.., tag 0],
+            }
+            Holder {
+                inner: Option<Sample>  [0.., tag 0] = Some(Sample::default()),
+            }
+        }
+    }
+    use table::{Holder, Sample};
+
+    fn encode(sample: &Sample, version: i16, flexible: bool) -> Vec<u8> {
+        let mut writer = Writer::new(version, flexible);
+        sample.write(&mut writer);
+        writer.finish().concat()
+    }
+
+    #[test]
+    fn a_null_that_a_version_forbids_is_written_as_the_empty_value() {
+        let sample = Sample { name: None, blob: Bytes::new() };
+        assert_eq!(encode(&sample, 0, false), [0, 0]);
+        assert_eq!(encode(&sample, 1, false), [0xff, 0xff]);
+    }
+
+    #[test]
+    fn a_null_that_a_version_forbids_is_refused() {
+        let read = |version| Sample::read(&mut Reader::new([0xff; 2][..].into(), version, false));
+        assert_eq!(read(0), Err(WireError::NullNotAllowed));
+        assert_eq!(read(1).map(|sample| sample.name), Ok(None));
+    }
+
+    #[test]
+    fn a_tagged_field_may_be_longer_than_what_is_copied() {
+        let sample = Sample { name: Some("a".into()), blob: vec![7; 2000].into() };
+        let bytes = encode(&sample, 0, true);
+        // The text, one tag: number 0 with 2002 bytes, which are the length 2000 and the blob.
+        assert_eq!(bytes[..7], [2, b'a', 1, 0, 0xd2, 0x0f, 0xd1]);
+        assert_eq!(bytes.len(), 8 + 2000);
+        assert_eq!(Sample::read(&mut Reader::new(bytes.into(), 0, true)), Ok(sample));
+    }
+
+    #[test]
+    fn null_that_is_not_the_default_of_a_tagged_struct_is_a_zero() {
+        let holder = Holder { inner: None };
+        let mut writer = Writer::new(0, true);
+        holder.write(&mut writer);
+        let bytes = writer.finish().concat();
+        // One tag: number 0 with one byte.
+        assert_eq!(bytes, [1, 0, 1, 0]);
+        assert_eq!(Holder::read(&mut Reader::new(bytes.into(), 0, true)), Ok(holder));
+    }
+
+    #[test]
+    fn a_string_has_at_most_32767_bytes_in_every_version() {
+        let read = |len: usize| {
+            let sample = Sample { name: Some("a".repeat(len).into()), blob: Bytes::new() };
+            let bytes = encode(&sample, 0, true);
+            Sample::read(&mut Reader::new(bytes.into(), 0, true)).map(drop)
+        };
+        assert_eq!(read(32767), Ok(()));
+        assert_eq!(read(32768), Err(WireError::BadLength));
+    }
+}

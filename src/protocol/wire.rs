@@ -52,6 +52,17 @@ pub trait Wire: Sized {
             }
         }
     }
+
+    /// Null has a length of its own, as in strings, bytes and arrays: no marker tells it.
+    const NULL_IS_A_LENGTH: bool = false;
+
+    /// The form as a tagged field. It differs for structs that may be null only: see `Option`.
+    fn read_tagged(r: &mut Reader) -> Result<Self> {
+        Self::read(r)
+    }
+    fn write_tagged(&self, w: &mut Writer) {
+        self.write(w);
+    }
 }
 
 /// Decodes one request or response body out of a frame, sharing the frame's memory.
@@ -121,8 +132,9 @@ impl Reader {
         }
     }
 
-    pub fn refuse_null<T>(&self, value: &Option<T>, refuse: bool) -> Result<()> {
-        if refuse && value.is_none() { Err(WireError::NullNotAllowed) } else { Ok(()) }
+    /// A field that may be null in some versions of its message only.
+    pub fn option<T: Wire>(&mut self, may_be_null: bool) -> Result<Option<T>> {
+        if may_be_null { T::read_nullable(self) } else { T::read(self).map(Some) }
     }
 
     /// Walks the tagged fields that end every struct of a flexible version. Tags that `known`
@@ -172,6 +184,26 @@ impl Writer {
         self.chained.push((self.buf.len(), bytes.clone()));
     }
 
+    /// A field that may be null in some versions of its message only: null is the empty value in
+    /// the others, so that an answer need not know which version it goes out in.
+    pub fn option<T: Wire + Default>(&mut self, value: &Option<T>, may_be_null: bool) {
+        match value {
+            _ if may_be_null => T::write_nullable(value.as_ref(), self),
+            Some(value) => value.write(self),
+            None => T::default().write(self),
+        }
+    }
+
+    fn written(&self) -> usize {
+        self.buf.len() + self.chained.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+    }
+
+    fn append(&mut self, other: Self) {
+        let begin = self.buf.len();
+        self.chained.extend(other.chained.into_iter().map(|(place, bytes)| (begin + place, bytes)));
+        self.buf.put_slice(&other.buf);
+    }
+
     /// The encoded body as a list of buffers for one vectored write.
     pub fn finish(self) -> Vec<Bytes> {
         let mut buf = self.buf.freeze();
@@ -208,16 +240,16 @@ impl Tagged {
             return;
         }
         let mut w = Writer::new(self.version(), true);
-        value.write(&mut w);
+        value.write_tagged(&mut w);
         self.count += 1;
         self.fields.uvarint(tag);
-        self.fields.uvarint(w.buf.len() as u32);
-        self.fields.buf.put_slice(&w.buf);
+        self.fields.uvarint(w.written() as u32);
+        self.fields.append(w);
     }
 
     pub fn write(self, w: &mut Writer) {
         w.uvarint(self.count);
-        w.buf.put_slice(&self.fields.buf);
+        w.append(self.fields);
     }
 }
 
@@ -268,6 +300,7 @@ impl Wire for bool {
 }
 
 impl Wire for Str {
+    const NULL_IS_A_LENGTH: bool = true;
     #[cfg(test)]
     fn sample() -> Self {
         Self::from_static("text")
@@ -280,6 +313,11 @@ impl Wire for Str {
     }
     fn read_nullable(r: &mut Reader) -> Result<Option<Self>> {
         let Some(len) = r.len(true)? else { return Ok(None) };
+        // Kafka holds the compact form to the limit of the 16-bit one as well, so that what came in
+        // by one version can go out by another.
+        if len > i16::MAX as usize {
+            return Err(WireError::BadLength);
+        }
         Self::try_from(r.take(len)?).map(Some).map_err(|_| WireError::NotUtf8)
     }
     fn write_nullable(this: Option<&Self>, w: &mut Writer) {
@@ -291,6 +329,7 @@ impl Wire for Str {
 }
 
 impl Wire for Bytes {
+    const NULL_IS_A_LENGTH: bool = true;
     #[cfg(test)]
     fn sample() -> Self {
         Bytes::from(vec![5; 2000])
@@ -331,6 +370,7 @@ impl Records {
 }
 
 impl Wire for Records {
+    const NULL_IS_A_LENGTH: bool = true;
     #[cfg(test)]
     fn sample() -> Self {
         Self(vec![Bytes::sample()])
@@ -351,6 +391,7 @@ impl Wire for Records {
 }
 
 impl<T: Wire> Wire for Vec<T> {
+    const NULL_IS_A_LENGTH: bool = true;
     #[cfg(test)]
     fn sample() -> Self {
         vec![T::sample(), T::sample()]
@@ -391,5 +432,18 @@ impl<T: Wire> Wire for Option<T> {
     }
     fn write(&self, w: &mut Writer) {
         T::write_nullable(self.as_ref(), w);
+    }
+    /// Kafka tells a tagged struct from null by 1 and 0, any other by 1 and -1.
+    fn read_tagged(r: &mut Reader) -> Result<Self> {
+        if T::NULL_IS_A_LENGTH {
+            return T::read_nullable(r);
+        }
+        if r.uvarint()? == 0 { Ok(None) } else { T::read(r).map(Some) }
+    }
+    fn write_tagged(&self, w: &mut Writer) {
+        match self {
+            None if !T::NULL_IS_A_LENGTH => w.uvarint(0),
+            value => value.write(w),
+        }
     }
 }
