@@ -81,6 +81,7 @@ async fn create_one(
         false => broker.create_topic(&asked.name, partitions, configs).await?.id,
     };
     Ok(CreatableTopicResult {
+        error_message: None,
         name: asked.name,
         topic_id,
         num_partitions: partitions,

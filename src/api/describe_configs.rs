@@ -149,6 +149,7 @@ fn result(
         is_default: source == Source::Default,
         config_source: source as i8,
         config_type: kind as i8,
+        documentation: None,
         ..DescribeConfigsResourceResult::default()
     }
 }

@@ -92,6 +92,7 @@ fn by_id(broker: &Broker, asked: &[MetadataRequestTopic]) -> Vec<MetadataRespons
         Some(topic) => describe(broker, topic),
         None => MetadataResponseTopic {
             error_code: ErrorCode::UnknownTopicId,
+            name: None,
             topic_id: id,
             ..MetadataResponseTopic::default()
         },

@@ -40,7 +40,7 @@ message! {
         results_by_partition: Vec<AddPartitionsToTxnPartitionResult>  [0..],
     }
     AddPartitionsToTxnPartitionResult {
-        partition_index: i32       [0..],
-        partition_error_code: i16  [0..],
+        partition_index: i32             [0..],
+        partition_error_code: ErrorCode  [0..],
     }
 }

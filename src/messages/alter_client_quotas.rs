@@ -16,7 +16,7 @@ message! {
     }
     EntityData {
         entity_type: Str          [0..],
-        entity_name: Option<Str>  [0..],
+        entity_name: Option<Str>  [0..] = Some(Str::new()),
     }
     OpData {
         key: Str      [0..],
@@ -30,11 +30,11 @@ message! {
     }
     ResponseEntryData {
         error_code: ErrorCode            [0..],
-        error_message: Option<Str>       [0..],
+        error_message: Option<Str>       [0..] = Some(Str::new()),
         entity: Vec<ResponseEntityData>  [0..],
     }
     ResponseEntityData {
         entity_type: Str          [0..],
-        entity_name: Option<Str>  [0..],
+        entity_name: Option<Str>  [0..] = Some(Str::new()),
     }
 }

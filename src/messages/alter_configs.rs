@@ -17,7 +17,7 @@ message! {
     }
     AlterableConfig {
         name: Str           [0..],
-        value: Option<Str>  [0..],
+        value: Option<Str>  [0..] = Some(Str::new()),
     }
 
     Response {
@@ -26,7 +26,7 @@ message! {
     }
     AlterConfigsResourceResponse {
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
         resource_type: i8           [0..],
         resource_name: Str          [0..],
     }

@@ -12,6 +12,7 @@ message! {
         topics: Vec<TopicData>  [0..],
     }
     TopicData {
+        topic_name: Str                 [0..=1],
         topic_id: Uuid                  [2..],
         partitions: Vec<PartitionData>  [0..],
     }
@@ -34,6 +35,7 @@ message! {
         topics: Vec<ResponseTopicData>  [0..],
     }
     ResponseTopicData {
+        topic_name: Str                         [0..=1],
         topic_id: Uuid                          [2..],
         partitions: Vec<ResponsePartitionData>  [0..],
     }

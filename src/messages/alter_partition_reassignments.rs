@@ -24,7 +24,7 @@ message! {
         throttle_time_ms: i32                      [0..],
         allow_replication_factor_change: bool      [1..] = true,
         error_code: ErrorCode                      [0..],
-        error_message: Option<Str>                 [0..],
+        error_message: Option<Str>                 [0..] = Some(Str::new()),
         responses: Vec<ReassignableTopicResponse>  [0..],
     }
     ReassignableTopicResponse {
@@ -34,6 +34,6 @@ message! {
     ReassignablePartitionResponse {
         partition_index: i32        [0..],
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
     }
 }

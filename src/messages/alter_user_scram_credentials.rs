@@ -29,6 +29,6 @@ message! {
     AlterUserScramCredentialsResult {
         user: Str                   [0..],
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
     }
 }

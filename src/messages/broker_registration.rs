@@ -12,7 +12,7 @@ message! {
         incarnation_id: Uuid          [0..],
         listeners: Vec<Listener>      [0..],
         features: Vec<Feature>        [0..],
-        rack: Option<Str>             [0..],
+        rack: Option<Str>             [0..] = Some(Str::new()),
         is_migrating_zk_broker: bool  [1..],
         log_dirs: Vec<Uuid>           [2..],
         previous_broker_epoch: i64    [3..] = -1,

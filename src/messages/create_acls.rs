@@ -25,6 +25,6 @@ message! {
     }
     AclCreationResult {
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
     }
 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 message! {
     Request {
-        owner_principal_type: Option<Str>  [3..],
-        owner_principal_name: Option<Str>  [3..],
+        owner_principal_type: Option<Str>  [3..] = Some(Str::new()),
+        owner_principal_name: Option<Str>  [3..] = Some(Str::new()),
         renewers: Vec<CreatableRenewers>   [0..],
         max_lifetime_ms: i64               [0..],
     }

@@ -14,7 +14,7 @@ message! {
     CreatePartitionsTopic {
         name: Str                                             [0..],
         count: i32                                            [0..],
-        assignments: Option<Vec<CreatePartitionsAssignment>>  [0..],
+        assignments: Option<Vec<CreatePartitionsAssignment>>  [0..] = Some(Vec::new()),
     }
     CreatePartitionsAssignment {
         broker_ids: Vec<i32>  [0..],

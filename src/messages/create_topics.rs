@@ -24,7 +24,7 @@ message! {
     }
     CreatableTopicConfig {
         name: Str           [0..],
-        value: Option<Str>  [0..],
+        value: Option<Str>  [0..] = Some(Str::new()),
     }
 
     Response {
@@ -35,15 +35,15 @@ message! {
         name: Str                                    [0..],
         topic_id: Uuid                               [7..],
         error_code: ErrorCode                        [0..],
-        error_message: Option<Str>                   [1..],
+        error_message: Option<Str>                   [1..] = Some(Str::new()),
         topic_config_error_code: ErrorCode           [5.., tag 0],
         num_partitions: i32                          [5..] = -1,
         replication_factor: i16                      [5..] = -1,
-        configs: Option<Vec<CreatableTopicConfigs>>  [5..],
+        configs: Option<Vec<CreatableTopicConfigs>>  [5..] = Some(Vec::new()),
     }
     CreatableTopicConfigs {
         name: Str           [5..],
-        value: Option<Str>  [5..],
+        value: Option<Str>  [5..] = Some(Str::new()),
         read_only: bool     [5..],
         config_source: i8   [5..] = -1,
         is_sensitive: bool  [5..],

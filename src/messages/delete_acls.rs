@@ -11,10 +11,10 @@ message! {
     }
     DeleteAclsFilter {
         resource_type_filter: i8           [0..],
-        resource_name_filter: Option<Str>  [0..],
+        resource_name_filter: Option<Str>  [0..] = Some(Str::new()),
         pattern_type_filter: i8            [1..] = 3,
-        principal_filter: Option<Str>      [0..],
-        host_filter: Option<Str>           [0..],
+        principal_filter: Option<Str>      [0..] = Some(Str::new()),
+        host_filter: Option<Str>           [0..] = Some(Str::new()),
         operation: i8                      [0..],
         permission_type: i8                [0..],
     }
@@ -25,12 +25,12 @@ message! {
     }
     DeleteAclsFilterResult {
         error_code: ErrorCode                      [0..],
-        error_message: Option<Str>                 [0..],
+        error_message: Option<Str>                 [0..] = Some(Str::new()),
         matching_acls: Vec<DeleteAclsMatchingAcl>  [0..],
     }
     DeleteAclsMatchingAcl {
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
         resource_type: i8           [0..],
         resource_name: Str          [0..],
         pattern_type: i8            [1..] = 3,

@@ -21,7 +21,7 @@ message! {
         responses: Vec<DeletableTopicResult>  [0..],
     }
     DeletableTopicResult {
-        name: Option<Str>           [0.., null 6..],
+        name: Option<Str>           [0.., null 6..] = Some(Str::new()),
         topic_id: Uuid              [6..],
         error_code: ErrorCode       [0..],
         error_message: Option<Str>  [5..],

@@ -8,10 +8,10 @@ use bytes::Bytes;
 message! {
     Request {
         resource_type_filter: i8           [0..],
-        resource_name_filter: Option<Str>  [0..],
+        resource_name_filter: Option<Str>  [0..] = Some(Str::new()),
         pattern_type_filter: i8            [1..] = 3,
-        principal_filter: Option<Str>      [0..],
-        host_filter: Option<Str>           [0..],
+        principal_filter: Option<Str>      [0..] = Some(Str::new()),
+        host_filter: Option<Str>           [0..] = Some(Str::new()),
         operation: i8                      [0..],
         permission_type: i8                [0..],
     }
@@ -19,7 +19,7 @@ message! {
     Response {
         throttle_time_ms: i32                 [0..],
         error_code: ErrorCode                 [0..],
-        error_message: Option<Str>            [0..],
+        error_message: Option<Str>            [0..] = Some(Str::new()),
         resources: Vec<DescribeAclsResource>  [0..],
     }
     DescribeAclsResource {

@@ -13,14 +13,14 @@ message! {
     ComponentData {
         entity_type: Str  [0..],
         match_type: i8    [0..],
-        r#match: Option<Str>  [0..],
+        r#match: Option<Str>  [0..] = Some(Str::new()),
     }
 
     Response {
         throttle_time_ms: i32            [0..],
         error_code: ErrorCode            [0..],
-        error_message: Option<Str>       [0..],
-        entries: Option<Vec<EntryData>>  [0..],
+        error_message: Option<Str>       [0..] = Some(Str::new()),
+        entries: Option<Vec<EntryData>>  [0..] = Some(Vec::new()),
     }
     EntryData {
         entity: Vec<EntityData>  [0..],
@@ -28,7 +28,7 @@ message! {
     }
     EntityData {
         entity_type: Str          [0..],
-        entity_name: Option<Str>  [0..],
+        entity_name: Option<Str>  [0..] = Some(Str::new()),
     }
     ValueData {
         key: Str    [0..],

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 message! {
     Request {
-        owners: Option<Vec<DescribeDelegationTokenOwner>>  [0..],
+        owners: Option<Vec<DescribeDelegationTokenOwner>>  [0..] = Some(Vec::new()),
     }
     DescribeDelegationTokenOwner {
         principal_type: Str  [0..],

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 message! {
     Request {
-        topics: Option<Vec<DescribableLogDirTopic>>  [0..],
+        topics: Option<Vec<DescribableLogDirTopic>>  [0..] = Some(Vec::new()),
     }
     DescribableLogDirTopic {
         topic: Str            [0..],

@@ -19,7 +19,7 @@ message! {
 
     Response {
         error_code: ErrorCode           [0..],
-        error_message: Option<Str>      [2..],
+        error_message: Option<Str>      [2..] = Some(Str::new()),
         topics: Vec<ResponseTopicData>  [0..],
         nodes: Vec<Node>                [2..],
     }
@@ -30,7 +30,7 @@ message! {
     ResponsePartitionData {
         partition_index: i32               [0..],
         error_code: ErrorCode              [0..],
-        error_message: Option<Str>         [2..],
+        error_message: Option<Str>         [2..] = Some(Str::new()),
         leader_id: i32                     [0..],
         leader_epoch: i32                  [0..],
         high_watermark: i64                [0..],

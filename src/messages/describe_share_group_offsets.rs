@@ -11,7 +11,7 @@ message! {
     }
     DescribeShareGroupOffsetsRequestGroup {
         group_id: Str                                               [0..],
-        topics: Option<Vec<DescribeShareGroupOffsetsRequestTopic>>  [0..],
+        topics: Option<Vec<DescribeShareGroupOffsetsRequestTopic>>  [0..] = Some(Vec::new()),
     }
     DescribeShareGroupOffsetsRequestTopic {
         topic_name: Str       [0..],

@@ -26,7 +26,7 @@ message! {
     }
     DescribeTopicPartitionsResponseTopic {
         error_code: ErrorCode                                      [0..],
-        name: Option<Str>                                          [0..],
+        name: Option<Str>                                          [0..] = Some(Str::new()),
         topic_id: Uuid                                             [0..],
         is_internal: bool                                          [0..],
         partitions: Vec<DescribeTopicPartitionsResponsePartition>  [0..],

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 message! {
     Request {
-        users: Option<Vec<UserName>>  [0..],
+        users: Option<Vec<UserName>>  [0..] = Some(Vec::new()),
     }
     UserName {
         name: Str  [0..],
@@ -16,13 +16,13 @@ message! {
     Response {
         throttle_time_ms: i32                             [0..],
         error_code: ErrorCode                             [0..],
-        error_message: Option<Str>                        [0..],
+        error_message: Option<Str>                        [0..] = Some(Str::new()),
         results: Vec<DescribeUserScramCredentialsResult>  [0..],
     }
     DescribeUserScramCredentialsResult {
         user: Str                              [0..],
         error_code: ErrorCode                  [0..],
-        error_message: Option<Str>             [0..],
+        error_message: Option<Str>             [0..] = Some(Str::new()),
         credential_infos: Vec<CredentialInfo>  [0..],
     }
     CredentialInfo {

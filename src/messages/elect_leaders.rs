@@ -8,7 +8,7 @@ use bytes::Bytes;
 message! {
     Request {
         election_type: i8                               [1..],
-        topic_partitions: Option<Vec<TopicPartitions>>  [0..],
+        topic_partitions: Option<Vec<TopicPartitions>>  [0..] = Some(Vec::new()),
         timeout_ms: i32                                 [0..] = 60000,
     }
     TopicPartitions {
@@ -28,6 +28,6 @@ message! {
     PartitionResult {
         partition_id: i32           [0..],
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
     }
 }

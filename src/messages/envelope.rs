@@ -8,7 +8,7 @@ use bytes::Bytes;
 message! {
     Request {
         request_data: Bytes               [0..],
-        request_principal: Option<Bytes>  [0..],
+        request_principal: Option<Bytes>  [0..] = Some(Bytes::new()),
         client_host_address: Bytes        [0..],
     }
 

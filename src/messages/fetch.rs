@@ -66,7 +66,7 @@ message! {
         diverging_epoch: EpochEndOffset                        [12.., tag 0],
         current_leader: LeaderIdAndEpoch                       [12.., tag 1],
         snapshot_id: SnapshotId                                [12.., tag 2],
-        aborted_transactions: Option<Vec<AbortedTransaction>>  [4..],
+        aborted_transactions: Option<Vec<AbortedTransaction>>  [4..] = Some(Vec::new()),
         preferred_read_replica: i32                            [11..] = -1,
         records: Option<Records>                               [0..],
     }

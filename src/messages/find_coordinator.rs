@@ -15,7 +15,7 @@ message! {
     Response {
         throttle_time_ms: i32           [1..],
         error_code: ErrorCode           [0..=3],
-        error_message: Option<Str>      [1..=3],
+        error_message: Option<Str>      [1..=3] = Some(Str::new()),
         node_id: i32                    [0..=3],
         host: Str                       [0..=3],
         port: i32                       [0..=3],
@@ -27,6 +27,6 @@ message! {
         host: Str                   [4..],
         port: i32                   [4..],
         error_code: ErrorCode       [4..],
-        error_message: Option<Str>  [4..],
+        error_message: Option<Str>  [4..] = Some(Str::new()),
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 message! {
     Request {
-        transactional_id: Option<Str>  [0..],
+        transactional_id: Option<Str>  [0..] = Some(Str::new()),
         transaction_timeout_ms: i32    [0..],
         producer_id: i64               [3..] = -1,
         producer_epoch: i16            [3..] = -1,

@@ -26,7 +26,7 @@ message! {
         error_code: ErrorCode                  [0..],
         generation_id: i32                     [0..] = -1,
         protocol_type: Option<Str>             [7..],
-        protocol_name: Option<Str>             [0.., null 7..],
+        protocol_name: Option<Str>             [0.., null 7..] = Some(Str::new()),
         leader: Str                            [0..],
         skip_assignment: bool                  [9..],
         member_id: Str                         [0..],

@@ -24,7 +24,7 @@ message! {
     }
     MemberResponse {
         member_id: Str                  [3..],
-        group_instance_id: Option<Str>  [3..],
+        group_instance_id: Option<Str>  [3..] = Some(Str::new()),
         error_code: ErrorCode           [3..],
     }
 }

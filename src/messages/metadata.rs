@@ -7,14 +7,14 @@ use bytes::Bytes;
 
 message! {
     Request {
-        topics: Option<Vec<MetadataRequestTopic>>    [0.., null 1..],
+        topics: Option<Vec<MetadataRequestTopic>>    [0.., null 1..] = Some(Vec::new()),
         allow_auto_topic_creation: bool              [4..] = true,
         include_cluster_authorized_operations: bool  [8..=10],
         include_topic_authorized_operations: bool    [8..],
     }
     MetadataRequestTopic {
         topic_id: Uuid     [10..],
-        name: Option<Str>  [0.., null 10..],
+        name: Option<Str>  [0.., null 10..] = Some(Str::new()),
     }
 
     Response {
@@ -34,7 +34,7 @@ message! {
     }
     MetadataResponseTopic {
         error_code: ErrorCode                       [0..],
-        name: Option<Str>                           [0.., null 12..],
+        name: Option<Str>                           [0.., null 12..] = Some(Str::new()),
         topic_id: Uuid                              [10..],
         is_internal: bool                           [1..],
         partitions: Vec<MetadataResponsePartition>  [0..],

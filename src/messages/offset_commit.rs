@@ -24,7 +24,7 @@ message! {
         committed_offset: i64            [0..],
         commit_timestamp: i64            [1..=1] = -1,
         committed_leader_epoch: i32      [6..] = -1,
-        committed_metadata: Option<Str>  [0..],
+        committed_metadata: Option<Str>  [0..] = Some(Str::new()),
     }
 
     Response {

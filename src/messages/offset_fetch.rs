@@ -8,7 +8,7 @@ use bytes::Bytes;
 message! {
     Request {
         group_id: Str                                 [0..=7],
-        topics: Option<Vec<OffsetFetchRequestTopic>>  [0..=7, null 2..=7],
+        topics: Option<Vec<OffsetFetchRequestTopic>>  [0..=7, null 2..=7] = Some(Vec::new()),
         groups: Vec<OffsetFetchRequestGroup>          [8..],
         require_stable: bool                          [7..],
     }
@@ -20,7 +20,7 @@ message! {
         group_id: Str                                  [8..],
         member_id: Option<Str>                         [9..],
         member_epoch: i32                              [9..] = -1,
-        topics: Option<Vec<OffsetFetchRequestTopics>>  [8..],
+        topics: Option<Vec<OffsetFetchRequestTopics>>  [8..] = Some(Vec::new()),
     }
     OffsetFetchRequestTopics {
         name: Str                    [8..=9],
@@ -42,7 +42,7 @@ message! {
         partition_index: i32         [0..=7],
         committed_offset: i64        [0..=7],
         committed_leader_epoch: i32  [5..=7] = -1,
-        metadata: Option<Str>        [0..=7],
+        metadata: Option<Str>        [0..=7] = Some(Str::new()),
         error_code: ErrorCode        [0..=7],
     }
     OffsetFetchResponseGroup {
@@ -59,7 +59,7 @@ message! {
         partition_index: i32         [8..],
         committed_offset: i64        [8..],
         committed_leader_epoch: i32  [8..] = -1,
-        metadata: Option<Str>        [8..],
+        metadata: Option<Str>        [8..] = Some(Str::new()),
         error_code: ErrorCode        [8..],
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 message! {
     Request {
-        cluster_id: Option<Str>   [0..],
+        cluster_id: Option<Str>   [0..] = Some(Str::new()),
         voter_id: i32             [0..],
         voter_directory_id: Uuid  [0..],
     }
@@ -15,6 +15,6 @@ message! {
     Response {
         throttle_time_ms: i32       [0..],
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
     }
 }

@@ -12,7 +12,7 @@ message! {
 
     Response {
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
         auth_bytes: Bytes           [0..],
         session_lifetime_ms: i64    [1..],
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 message! {
     Request {
         group_id: Option<Str>          [0..],
-        member_id: Option<Str>         [0..],
+        member_id: Option<Str>         [0..] = Some(Str::new()),
         share_session_epoch: i32       [0..],
         is_renew_ack: bool             [2..],
         topics: Vec<AcknowledgeTopic>  [0..],

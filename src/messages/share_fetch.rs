@@ -8,7 +8,7 @@ use bytes::Bytes;
 message! {
     Request {
         group_id: Option<Str>                       [0..],
-        member_id: Option<Str>                      [0..],
+        member_id: Option<Str>                      [0..] = Some(Str::new()),
         share_session_epoch: i32                    [0..],
         max_wait_ms: i32                            [0..],
         min_bytes: i32                              [0..],
@@ -26,7 +26,6 @@ message! {
     }
     FetchPartition {
         partition_index: i32                                [0..],
-        partition_max_bytes: i32                            [0..=0],
         acknowledgement_batches: Vec<AcknowledgementBatch>  [0..],
     }
     AcknowledgementBatch {
@@ -55,10 +54,10 @@ message! {
         partition_index: i32                    [0..],
         error_code: ErrorCode                   [0..],
         error_message: Option<Str>              [0..],
-        acknowledge_error_code: i16             [0..],
+        acknowledge_error_code: ErrorCode       [0..],
         acknowledge_error_message: Option<Str>  [0..],
         current_leader: LeaderIdAndEpoch        [0..],
-        records: Option<Bytes>                  [0..],
+        records: Records                        [0..],
         acquired_records: Vec<AcquiredRecords>  [0..],
     }
     LeaderIdAndEpoch {

@@ -77,7 +77,7 @@ message! {
         acceptable_recovery_lag_legacy: i32                             [0..=0],
         task_offset_interval_ms: i32                                    [0..],
         acceptable_recovery_lag: i64                                    [1..] = -1,
-        status: Option<Vec<Status>>                                     [0..],
+        status: Option<Vec<Status>>                                     [0..] = Some(Vec::new()),
         active_tasks: Option<Vec<ResponseTaskIds>>                      [0..],
         standby_tasks: Option<Vec<ResponseTaskIds>>                     [0..],
         warmup_tasks: Option<Vec<ResponseTaskIds>>                      [0..],

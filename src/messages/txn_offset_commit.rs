@@ -25,7 +25,7 @@ message! {
         partition_index: i32             [0..],
         committed_offset: i64            [0..],
         committed_leader_epoch: i32      [2..] = -1,
-        committed_metadata: Option<Str>  [0..],
+        committed_metadata: Option<Str>  [0..] = Some(Str::new()),
     }
 
     Response {

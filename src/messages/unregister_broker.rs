@@ -13,6 +13,6 @@ message! {
     Response {
         throttle_time_ms: i32       [0..],
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
     }
 }

@@ -21,12 +21,12 @@ message! {
     Response {
         throttle_time_ms: i32                 [0..],
         error_code: ErrorCode                 [0..],
-        error_message: Option<Str>            [0..],
+        error_message: Option<Str>            [0..] = Some(Str::new()),
         results: Vec<UpdatableFeatureResult>  [0..=1],
     }
     UpdatableFeatureResult {
         feature: Str                [0..],
         error_code: ErrorCode       [0..],
-        error_message: Option<Str>  [0..],
+        error_message: Option<Str>  [0..] = Some(Str::new()),
     }
 }

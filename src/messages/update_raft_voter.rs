@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 message! {
     Request {
-        cluster_id: Option<Str>                      [0..],
+        cluster_id: Option<Str>                      [0..] = Some(Str::new()),
         current_leader_epoch: i32                    [0..],
         voter_id: i32                                [0..],
         voter_directory_id: Uuid                     [0..],

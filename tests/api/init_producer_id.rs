@@ -10,7 +10,7 @@ fn ask(broker: &Broker, version: i16, request: &Request) -> (ErrorCode, i64, i16
 }
 
 fn idempotent() -> Request {
-    Request { transaction_timeout_ms: 60_000, ..Request::default() }
+    Request { transactional_id: None, transaction_timeout_ms: 60_000, ..Request::default() }
 }
 
 #[test]
