@@ -80,6 +80,7 @@ pub mod produce;
 pub mod push_telemetry;
 pub mod read_share_group_state;
 pub mod read_share_group_state_summary;
+pub mod records;
 pub mod remove_raft_voter;
 pub mod renew_delegation_token;
 pub mod sasl_authenticate;
