@@ -6,6 +6,9 @@
 // Every table brings in all wire types; few use each of them.
 #![allow(unused_imports)]
 
+#[cfg(test)]
+mod against_others;
+
 pub mod add_offsets_to_txn;
 pub mod add_partitions_to_txn;
 pub mod add_raft_voter;

@@ -73,3 +73,5 @@ macro_rules! versioned {
 }
 
 for_each_record!(versioned);
+#[cfg(test)]
+pub(crate) use for_each_record;

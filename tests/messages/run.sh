@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# run.sh: every message of Kelp's tables, in every version and both directions, byte for byte against what others write:
+# Kafka's own classes, and franz-go's kmsg for the versions that Kafka 4 dropped. And the tables against Kafka's schemas.
+#
+# What the others need is put into build/messages of the project.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=tests/messages
+build=$PWD/build/messages
+mkdir -p "$build"
+
+if ! cmp -s $here/pom.xml "$build/pom.xml"; then
+  rm -rf "$build/lib"
+  mvn -q -B -f $here/pom.xml dependency:copy-dependencies -DoutputDirectory="$build/lib" >"$build/maven.log" 2>&1 || { cat "$build/maven.log" >&2; exit 1; }
+  cp $here/pom.xml "$build/pom.xml"
+fi
+
+python3 $here/schema.py src "$build"/lib/kafka-{clients,group-coordinator,transaction-coordinator}-4*.jar
+
+javac -cp "$build/lib/*" -d "$build/classes" $here/KafkaMessages.java
+java -cp "$build/classes:$build/lib/*" KafkaMessages "$build/kafka.txt"
+(cd $here/kmsg && go run . "$build/kafka.txt" "$build/kmsg.txt")
+
+# With the features of `make test`, so that nothing is built twice.
+KELP_MESSAGES=$build \
+  cargo test --locked --features cli --lib -- --ignored --exact --nocapture \
+  messages::against_others::every_message_is_what_others_write
