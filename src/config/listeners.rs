@@ -35,7 +35,9 @@ impl Address {
             None if host.contains(':') => return None,
             None => host,
         };
-        Some(Self { host: host.to_string(), port })
+        // The characters that Kafka takes in the host of a listener.
+        let is_host = |b: u8| b.is_ascii_alphanumeric() || b"-%._:".contains(&b);
+        host.bytes().all(is_host).then(|| Self { host: host.to_string(), port })
     }
 
     pub fn is_wildcard(&self) -> bool {
@@ -117,6 +119,17 @@ pub fn advertised(listeners: &[Listener], local: SocketAddr) -> Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_has_only_characters_that_its_text_is_read_back_with() {
+        for text in ["kelp-2.example_net:1", ":1", "[fe80::1%eth0]:1"] {
+            let address = Address::parse(text).unwrap();
+            assert_eq!((address.to_string(), Address::parse(text)), (text.into(), Some(address)));
+        }
+        for text in ["[[2.i1]:9", "a]:9", "a b:9", "a/b:9", "caf\u{e9}:9"] {
+            assert_eq!(Address::parse(text), None, "{text}");
+        }
+    }
 
     fn told(listeners: &str, advertised_listeners: &str, local: &str) -> String {
         let listeners = read_listeners(listeners, advertised_listeners).unwrap();
