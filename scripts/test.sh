@@ -6,9 +6,10 @@
 #   lint     formatting, clippy, go vet          cases    reported failures of Kafka servers, on three brokers
 #   rust     unit, API, ABI and C host tests     clients  Kafka's client libraries write and read
 #   sim      simulations of the object log       crash    kill -9, take-over
+#   messages every message against Kafka's own classes
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(build lint rust sim go cases clients crash)
+all=(build lint rust messages sim go cases clients crash)
 parts=("$@")
 ((${#parts[@]})) || parts=("${all[@]}")
 scripts/need.sh rust go c python java || exit 1
@@ -19,11 +20,12 @@ mkdir -p "$logs"
 
 part_lint() {
   cargo fmt --check && cargo clippy --all-targets --all-features --locked -- -D warnings &&
-    for module in go-bindings go-bindings/weed tests/clients/go tests/crash benches/peers; do
+    for module in go-bindings go-bindings/weed tests/clients/go tests/crash tests/messages/kmsg benches/peers; do
       (cd "$module" && test -z "$(gofmt -l . | tee /dev/stderr)" && go vet ./...) || return 1
     done
 }
 part_rust() { cargo test --locked --features cli,header; }
+part_messages() { tests/messages/run.sh; }
 part_sim() { cargo test --locked --release --features faults --test sim --test sim_metadata -- --nocapture; }
 part_build() {
   # Go does not see that an archive it links has changed: what is there already would stay as it is.
