@@ -23,7 +23,7 @@ bench:
 	@scripts/need.sh rust go java && benches/peers/run.sh
 
 conformance:
-	@scripts/need.sh rust go python java node && scripts/conformance.sh
+	@scripts/need.sh rust && scripts/conformance.sh
 
 install:
 	@scripts/install.sh $(PREFIX)
