@@ -199,7 +199,8 @@ impl Answer {
     /// later, but once.
     async fn wait(&mut self, deadline: Instant) {
         for (topic, partition, appending) in self.waiting.drain(..) {
-            let Ok(done) = timeout_at(deadline, appending).await else { break };
+            // Those behind one that is late may be stored: they are asked all the same.
+            let Ok(done) = timeout_at(deadline, appending).await else { continue };
             let hole = &mut self.response.responses[topic].partition_responses[partition];
             *hole = answered(hole.index, done);
         }

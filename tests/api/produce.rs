@@ -220,6 +220,36 @@ fn what_the_store_does_not_answer_in_time_may_still_be_stored_once() {
 }
 
 #[test]
+fn a_partition_that_is_late_does_not_hide_that_another_one_is_stored() {
+    let storage = Arc::new(Held::new(State::Serving));
+    storage.answers.add_permits(1);
+    let broker = Broker::on(storage.clone(), "");
+    broker.create("clicks", 2);
+    let asked = |times| {
+        while *storage.asked.borrow() < times {
+            std::thread::yield_now();
+        }
+    };
+    let batch = || Batch::of(&["a"]).encode();
+    let mut before = broker.connect();
+    before.send(ApiKey::Produce, 12, &produce("clicks", batch()));
+    asked(2);
+    // The store's next two answers are for the batch before, and for partition 1.
+    let mut request = Request { timeout_ms: 10, ..produce("clicks", batch()) };
+    let other = PartitionProduceData { index: 1, records: Some(batch()) };
+    request.topic_data[0].partition_data.push(other);
+    let mut client = broker.connect();
+    client.send(ApiKey::Produce, 12, &request);
+    asked(4);
+    storage.answers.add_permits(2);
+
+    let (_, answer): (_, Response) = client.receive(ApiKey::Produce, 12);
+    let codes: Vec<_> =
+        answer.responses[0].partition_responses.iter().map(|p| p.error_code).collect();
+    assert_eq!(codes, [ErrorCode::RequestTimedOut, ErrorCode::None]);
+}
+
+#[test]
 fn who_was_taken_over_names_its_successor() {
     let storage = Arc::new(Held::new(State::Serving));
     storage.answers.add_permits(2);
