@@ -237,7 +237,7 @@ fn a_partition_that_is_late_does_not_hide_that_another_one_is_stored() {
     // The store's next two answers are for the batch before, and for partition 1.
     let mut request = Request { timeout_ms: 10, ..produce("clicks", batch()) };
     let other = PartitionProduceData { index: 1, records: Some(batch()) };
-    request.topic_data[0].partition_data.push(other);
+    request.topic_data[0].partition_data.insert(0, other);
     let mut client = broker.connect();
     client.send(ApiKey::Produce, 12, &request);
     asked(4);
@@ -246,7 +246,7 @@ fn a_partition_that_is_late_does_not_hide_that_another_one_is_stored() {
     let (_, answer): (_, Response) = client.receive(ApiKey::Produce, 12);
     let codes: Vec<_> =
         answer.responses[0].partition_responses.iter().map(|p| p.error_code).collect();
-    assert_eq!(codes, [ErrorCode::RequestTimedOut, ErrorCode::None]);
+    assert_eq!(codes, [ErrorCode::None, ErrorCode::RequestTimedOut]);
 }
 
 #[test]

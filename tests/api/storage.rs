@@ -9,6 +9,7 @@ use kelp::store::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreE
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use tokio::sync::{Semaphore, watch};
 
 pub(crate) struct Held {
@@ -98,14 +99,22 @@ impl Storage for Held {
         expected_base_offset: i64,
         batches: Vec<Batch>,
     ) -> BoxFuture<'static, Result<i64>> {
-        self.asked.send_modify(|asked| *asked += 1);
         if let State::Fenced(_) = &*self.state.borrow() {
+            self.asked.send_modify(|asked| *asked += 1);
             return Box::pin(async { Err(StoreError::Fenced) });
         }
         let stored = self.memory.append(partition, expected_base_offset, batches);
-        let answers = self.answers.clone();
+        // A semaphore's queue is entered by the first poll: here, so that answers go in the order of the calls and
+        // not in that in which their tasks first run.
+        let mut turn = Box::pin(self.answers.clone().acquire_owned());
+        let entered = turn.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        self.asked.send_modify(|asked| *asked += 1);
         Box::pin(async move {
-            answers.acquire().await.unwrap().forget();
+            let permit = match entered {
+                Poll::Ready(permit) => permit,
+                Poll::Pending => turn.await,
+            };
+            permit.unwrap().forget();
             stored.await
         })
     }
