@@ -4,7 +4,7 @@
 //! record and offset in the host's storage.
 //!
 //! ```text
-//! net ─▶ dispatch ─▶ api/<name> ─▶ log ─▶ store (traits) ◀─ the host
+//! net ─▶ dispatch ─▶ api/<name> ─▶ coordinator, log ─▶ store (traits) ◀─ the host
 //! ```
 //!
 //! The rooms, from top to bottom; each may use only those below it (`tests/tidy.rs` keeps this):
@@ -14,6 +14,7 @@
 //! - [`net`] turns bytes into frames and back: connections, limits, memory.
 //! - [`dispatch`] is the one place that sees every request: header, version, handler, answer.
 //! - [`api`] has one handler for each API, in a file named as its message.
+//! - [`coordinator`] decides for groups and their offsets: pure state machines.
 //! - [`log`] has Kafka's log semantics: append, idempotence, fetch, waiting, look-up by time.
 //! - [`store`] is the seam to storage: topics, partitions, offsets and bytes.
 //! - [`record`] knows record batches: bytes in, bytes out.
@@ -23,6 +24,7 @@
 
 pub mod api;
 pub mod config;
+pub mod coordinator;
 pub mod dispatch;
 pub mod engine;
 pub mod ffi;
