@@ -1,5 +1,6 @@
 //! Every message in every version and direction, and every record, against what other
-//! implementations write: the files that `tests/messages/run.sh` has them make.
+//! implementations write: the files that `tests/messages/run.sh` has them make. What Kelp writes
+//! goes into a file for those that can only read.
 
 use super::records::{Versioned, for_each_record};
 use super::*;
@@ -7,6 +8,7 @@ use crate::protocol::api_key::{ApiKey, for_each_api};
 use crate::protocol::wire::{Reader, Wire, Writer};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::ops::{RangeFrom, RangeInclusive};
 use std::path::{Path, PathBuf};
 
@@ -27,6 +29,9 @@ const KINDS: [&str; 7] = ["defaults", "full", "null", "empty", "minimum", "maxim
 
 /// Who wrote which file, and whether its defaults are Kafka's: kmsg's are those of a client.
 const OTHERS: [(&str, bool); 2] = [("kafka.txt", true), ("kmsg.txt", false)];
+
+/// What Kelp writes of the same messages, in the same form, with the name of the API or record.
+const OURS: &str = "kelp.txt";
 
 /// What others can write and Kelp does not speak: key and versions.
 const NOT_SPOKEN: &[(i16, RangeInclusive<i16>)] = &[
@@ -56,6 +61,8 @@ struct Compared {
     done: usize,
     messages: usize,
     problems: Vec<String>,
+    /// What Kelp wrote.
+    ours: String,
 }
 
 fn read(path: &Path) -> BTreeMap<Place, Vec<Sample>> {
@@ -77,6 +84,13 @@ fn from_hex(text: &str) -> Bytes {
     text.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").unwrap();
+        hex
+    })
+}
+
 fn encode<T: Wire>(message: &T, version: i16, flexible: bool) -> Bytes {
     let mut writer = Writer::new(version, flexible);
     message.write(&mut writer);
@@ -85,16 +99,17 @@ fn encode<T: Wire>(message: &T, version: i16, flexible: bool) -> Bytes {
 
 impl Compared {
     fn api<T: Wire + Default>(&mut self, api: ApiKey, direction: &str) {
-        let name = api.code().to_string();
-        self.message::<T>(&name, api.versions(), api.flexible(), direction);
+        let key = api.code().to_string();
+        self.message::<T>(&key, &format!("{api:?}"), api.versions(), api.flexible(), direction);
     }
 
     fn record<T: Versioned>(&mut self, name: &str) {
-        self.message::<T>(name, T::VERSIONS, T::FLEXIBLE, "record");
+        self.message::<T>(name, name, T::VERSIONS, T::FLEXIBLE, "record");
     }
 
     fn message<T: Wire + Default>(
         &mut self,
+        key: &str,
         name: &str,
         versions: RangeInclusive<i16>,
         flexible: RangeFrom<i16>,
@@ -102,7 +117,7 @@ impl Compared {
     ) {
         self.wanted += versions.clone().count();
         for version in versions {
-            let place = (name.to_string(), version, direction.to_string());
+            let place = (key.to_string(), version, direction.to_string());
             let Some(samples) = self.samples.remove(&place) else { continue };
             let is_flexible = flexible.contains(&version);
             self.done += 1;
@@ -113,33 +128,43 @@ impl Compared {
             }
             for sample in samples {
                 self.messages += 1;
-                let is_default = self.has_kafkas_defaults && sample.kind == "defaults";
-                if let Err(problem) = compare::<T>(&sample, version, is_flexible, is_default) {
-                    let kind = sample.kind;
-                    self.problems.push(format!("{name} v{version} {direction} {kind}: {problem}"));
+                let kind = &sample.kind;
+                let is_default = self.has_kafkas_defaults && kind == "defaults";
+                match compare::<T>(&sample, version, is_flexible, is_default) {
+                    Ok(written) => {
+                        let hex = to_hex(&written);
+                        let line = format!("{key} {version} {direction} {kind} {hex} {name}\n");
+                        self.ours.push_str(&line);
+                    }
+                    Err(problem) => {
+                        self.problems
+                            .push(format!("{name} v{version} {direction} {kind}: {problem}"));
+                    }
                 }
             }
         }
     }
 }
 
-/// Kelp reads the bytes and writes the same; and what it holds for the default is what is there.
+/// Kelp reads the bytes and writes the same, which it gives; and what it holds for the default is
+/// what is there.
 fn compare<T: Wire + Default>(
     sample: &Sample,
     version: i16,
     flexible: bool,
     is_default: bool,
-) -> Result<(), String> {
+) -> Result<Bytes, String> {
     let mut reader = Reader::new(sample.bytes.clone(), version, flexible);
     let message = T::read(&mut reader).map_err(|error| error.to_string())?;
     if !reader.buf.is_empty() {
         return Err(format!("{} bytes are left over", reader.buf.len()));
     }
-    same("what was read is written", &encode(&message, version, flexible), &sample.written)?;
+    let written = encode(&message, version, flexible);
+    same("what was read is written", &written, &sample.written)?;
     if is_default {
         same("the default is written", &encode(&T::default(), version, flexible), &sample.written)?;
     }
-    Ok(())
+    Ok(written)
 }
 
 fn same(what: &str, ours: &[u8], theirs: &[u8]) -> Result<(), String> {
@@ -179,6 +204,7 @@ fn every_message_is_what_others_write() {
     let mut done = 0;
     let mut problems = Vec::new();
     let mut not_spoken = BTreeSet::new();
+    let mut ours = String::new();
     let folder = PathBuf::from(std::env::var_os("KELP_MESSAGES").unwrap());
     for (name, has_kafkas_defaults) in OTHERS {
         let samples = read(&folder.join(name));
@@ -189,6 +215,7 @@ fn every_message_is_what_others_write() {
         done += count;
         wanted = compared.wanted;
         problems.append(&mut compared.problems);
+        ours.push_str(&compared.ours);
         for (key, version, direction) in compared.samples.into_keys() {
             match NOT_SPOKEN
                 .iter()
@@ -205,4 +232,5 @@ fn every_message_is_what_others_write() {
     );
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
     assert_eq!(done, wanted);
+    std::fs::write(folder.join(OURS), ours).unwrap();
 }

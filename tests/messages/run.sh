@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run.sh: every message of Kelp's tables, in every version and both directions, byte for byte against what others write:
-# Kafka's own classes, and franz-go's kmsg for the versions that Kafka 4 dropped. And the tables against Kafka's schemas.
+# Kafka's own classes, franz-go's kmsg for the versions that Kafka 4 dropped, and the kafka-protocol crate. And the tables
+# against Kafka's schemas.
 #
 # What the others need is put into build/messages of the project.
 set -euo pipefail
@@ -25,3 +26,6 @@ java -cp "$build/classes:$build/lib/*" KafkaMessages "$build/kafka.txt"
 KELP_MESSAGES=$build \
   cargo test --locked --features cli --lib -- --ignored --exact --nocapture \
   messages::against_others::every_message_is_what_others_write
+
+# A crate of its own, as this one is large and `cargo test` need not wait for it.
+cargo run --locked --quiet --manifest-path $here/witness/Cargo.toml --target-dir "$build/witness" -- "$build/kelp.txt"
