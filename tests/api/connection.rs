@@ -1,5 +1,6 @@
 //! What a connection does with peers that are slow, wrong or gone.
 
+use crate::batch::Batch;
 use crate::broker::{Broker, Client, PATIENCE, header};
 use bytes::{BufMut, Bytes, BytesMut};
 use kelp::messages::{api_versions, describe_cluster, fetch, metadata};
@@ -138,22 +139,21 @@ fn answers_come_in_the_order_of_requests_though_one_waits() {
         ..Default::default()
     };
     let poll = fetch::Request {
-        max_wait_ms: 700,
+        max_wait_ms: 60_000,
         min_bytes: 1,
         max_bytes: 1000,
         topics: vec![topic],
         ..Default::default()
     };
-    let begin = Instant::now();
     let first = client.send(ApiKey::ApiVersions, 0, &api_versions::Request::default());
     let second = client.send(ApiKey::Fetch, 12, &poll);
     let third = client.send(ApiKey::ApiVersions, 0, &api_versions::Request::default());
     let (id, _): (i32, api_versions::Response) = client.receive(ApiKey::ApiVersions, 0);
     assert_eq!(id, first);
-    assert!(begin.elapsed() < Duration::from_millis(600), "it does not wait with the poll");
+    // Only now is there something to read: the first answer did not wait with the poll.
+    broker.produce("clicks", &Batch::of(&["a"]));
     let (id, fetched): (i32, fetch::Response) = client.receive(ApiKey::Fetch, 12);
     assert_eq!((id, fetched.responses[0].partitions[0].error_code), (second, ErrorCode::None));
-    assert!(begin.elapsed() >= Duration::from_millis(700));
     let (id, _): (i32, api_versions::Response) = client.receive(ApiKey::ApiVersions, 0);
     assert_eq!(id, third);
 }
@@ -197,12 +197,12 @@ fn connections_beyond_the_limit_are_closed() {
 
 #[test]
 fn idle_connections_are_closed() {
-    let broker = Broker::with("connections.max.idle.ms=300");
+    let broker = Broker::with("connections.max.idle.ms=1500");
     let begin = Instant::now();
     let mut silent = broker.connect();
     let mut half = after_sending(&broker, &[0, 0, 0, 100, 0, 3]);
     let mut busy = broker.connect();
-    while begin.elapsed() < Duration::from_millis(900) {
+    while begin.elapsed() < Duration::from_millis(3500) {
         std::thread::sleep(Duration::from_millis(30));
         let request = api_versions::Request::default();
         let _: api_versions::Response = busy.call(ApiKey::ApiVersions, 0, &request);
