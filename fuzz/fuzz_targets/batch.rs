@@ -43,7 +43,7 @@ fn seal(bytes: &mut [u8]) {
 
 /// What was found good has the records that its header counts, and is stored as it says.
 fn walk(batch: &Batch) {
-    let mut stored: Bytes = [&batch.prefix()[..], &batch.rest()].concat().into();
+    let mut stored: Bytes = [&batch.head()[..], &batch.records()].concat().into();
     let again = Batch::split_off(&mut stored).expect("a whole batch");
     assert_eq!(again.header, batch.header);
     assert_eq!(again.checksum(), batch.header.crc);

@@ -14,7 +14,7 @@ use super::operation::{Callback, KelpOp};
 use super::producer_state::ProducerState;
 use super::status::{Failure, KELP_CONFLICT, KELP_OK};
 use super::storage::{KelpAppend, KelpPartition};
-use crate::record::batch::{Batch, PREFIX_BYTES};
+use crate::record::batch::{Batch, HEADER_BYTES};
 use crate::store::topics::Topic;
 use crate::store::{BoxFuture, Result, StoreError};
 use bytes::{Bytes, BytesMut};
@@ -221,13 +221,13 @@ impl Inner {
     }
 }
 
-/// All batches of a run: for each a stamped prefix, and the rest as the producer sent it.
+/// All batches of a run: for each its stamped header, and its records.
 fn slices(run: &[Waiting]) -> Slices {
     let batches = || run.iter().flat_map(|waiting| &waiting.batches);
-    let mut prefixes = BytesMut::with_capacity(batches().count() * PREFIX_BYTES);
-    batches().for_each(|batch| prefixes.extend_from_slice(&batch.prefix()));
-    let mut prefixes = prefixes.freeze();
-    let both = |batch: &Batch| -> [Bytes; 2] { [prefixes.split_to(PREFIX_BYTES), batch.rest()] };
+    let mut heads = BytesMut::with_capacity(batches().count() * HEADER_BYTES);
+    batches().for_each(|batch| heads.extend_from_slice(&batch.head()));
+    let mut heads = heads.freeze();
+    let both = |batch: &Batch| -> [Bytes; 2] { [heads.split_to(HEADER_BYTES), batch.records()] };
     Slices::new(batches().flat_map(both).collect())
 }
 
@@ -315,7 +315,7 @@ mod tests {
             assert_eq!((all.len(), (*op).next_offset), ((*op).total_bytes, 71));
             let whole = Batch::split_off(&mut all.clone().into()).unwrap();
             assert_eq!((whole.header.base_offset, whole.header.leader_epoch), (70, 3));
-            assert_eq!(all[PREFIX_BYTES..], batch(0, b"value")[PREFIX_BYTES..]);
+            assert_eq!(all[16..], batch(0, b"value")[16..], "the rest is the producer's");
             kelp_op_complete(op.cast(), KELP_OK);
         }
     }

@@ -80,7 +80,7 @@ mod tests {
 
         let mut batch = from_kafka(Codec::None);
         batch.stamp(0, -1);
-        let records = [&batch.prefix()[..], &batch.rest()].concat().into();
+        let records = [&batch.head()[..], &batch.records()].concat().into();
         let topic = create_topics::CreatableTopic {
             name: "t".into(),
             num_partitions: 1,

@@ -1,9 +1,12 @@
 //! The header of a record batch (magic 2), and stamping without copying.
 //!
+//! A broker changes headers only, so a batch is a header and the bytes of its records, which stay
+//! where they came in.
+//!
 //! ```text
-//!  0 base offset       i64 ┐
-//!  8 batch length      i32 │ the prefix: what a broker may stamp without
-//! 12 leader epoch      i32 ┘ touching what the checksum covers
+//!  0 base offset       i64
+//!  8 batch length      i32
+//! 12 leader epoch      i32
 //! 16 magic             i8
 //! 17 crc32c            u32   of all that follows
 //! 21 attributes        i16   codec 0–2, timestamp type 3, transactional 4, control 5, horizon 6
@@ -17,13 +20,10 @@
 //! 61 records
 //! ```
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// Bytes before the records.
 pub const HEADER_BYTES: usize = 61;
-
-/// Bytes that a broker stamps: base offset, batch length, leader epoch.
-pub const PREFIX_BYTES: usize = 16;
 
 /// What the batch length does not count: base offset and the length itself.
 pub const LENGTH_OFFSET: usize = 12;
@@ -81,6 +81,26 @@ impl Header {
         })
     }
 
+    /// The header as it is stored.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        let mut b = &mut bytes[..];
+        b.put_i64(self.base_offset);
+        b.put_i32(self.batch_length);
+        b.put_i32(self.leader_epoch);
+        b.put_i8(self.magic);
+        b.put_u32(self.crc);
+        b.put_i16(self.attributes);
+        b.put_i32(self.last_offset_delta);
+        b.put_i64(self.base_timestamp);
+        b.put_i64(self.max_timestamp);
+        b.put_i64(self.producer_id);
+        b.put_i16(self.producer_epoch);
+        b.put_i32(self.base_sequence);
+        b.put_i32(self.record_count);
+        bytes
+    }
+
     pub fn last_offset(&self) -> i64 {
         self.base_offset + i64::from(self.last_offset_delta)
     }
@@ -125,12 +145,12 @@ pub fn detached(slice: Bytes, buffer_bytes: usize) -> Bytes {
     }
 }
 
-/// One whole batch, sharing the memory of the frame or object it came in. Its bytes were checked:
-/// they are as long as the header says.
+/// One whole batch, whose records share the memory of the frame or object it came in. Its bytes
+/// were checked: they are as long as the header says.
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub header: Header,
-    bytes: Bytes,
+    records: Bytes,
 }
 
 impl Batch {
@@ -141,64 +161,60 @@ impl Batch {
         if len < HEADER_BYTES || len > bytes.len() {
             return None;
         }
-        Some(Self { header, bytes: bytes.split_to(len) })
+        let records = bytes.split_to(len).slice(HEADER_BYTES..);
+        Some(Self { header, records })
     }
 
     /// For a batch that is kept, of a buffer of so many bytes: see [`detached`].
     pub fn detach(&mut self, buffer_bytes: usize) {
-        self.bytes = detached(std::mem::take(&mut self.bytes), buffer_bytes);
+        self.records = detached(std::mem::take(&mut self.records), buffer_bytes);
     }
 
-    /// Gives the batch its place. Only the header's fields change: [`Batch::prefix`] writes them.
+    /// Gives the batch its place, which the checksum does not cover.
     pub fn stamp(&mut self, base_offset: i64, leader_epoch: i32) {
         self.header.base_offset = base_offset;
         self.header.leader_epoch = leader_epoch;
     }
 
-    /// The stamped first bytes; [`Batch::rest`] follows them.
-    pub fn prefix(&self) -> [u8; PREFIX_BYTES] {
-        let mut prefix = [0; PREFIX_BYTES];
-        prefix[..8].copy_from_slice(&self.header.base_offset.to_be_bytes());
-        prefix[8..12].copy_from_slice(&self.header.batch_length.to_be_bytes());
-        prefix[12..].copy_from_slice(&self.header.leader_epoch.to_be_bytes());
-        prefix
+    /// Makes the header say that its records have times of their own, and which is the largest.
+    pub fn set_create_time(&mut self, max_timestamp: i64) {
+        let attributes = self.header.attributes & !LOG_APPEND_TIME;
+        self.set_time(attributes, max_timestamp);
     }
 
-    /// All behind the prefix: what the producer sent, untouched.
-    pub fn rest(&self) -> Bytes {
-        self.bytes.slice(PREFIX_BYTES..)
+    /// Gives every record the time of its append.
+    pub fn set_append_time(&mut self, append_time_ms: i64) {
+        let attributes = self.header.attributes | LOG_APPEND_TIME;
+        self.set_time(attributes, append_time_ms);
+    }
+
+    fn set_time(&mut self, attributes: i16, max_timestamp: i64) {
+        let header = &mut self.header;
+        if (header.attributes, header.max_timestamp) == (attributes, max_timestamp) {
+            return;
+        }
+        (header.attributes, header.max_timestamp) = (attributes, max_timestamp);
+        self.header.crc = self.checksum();
+    }
+
+    /// The header as it is stored; [`Batch::records`] follow it.
+    pub fn head(&self) -> [u8; HEADER_BYTES] {
+        self.header.encode()
     }
 
     /// The records, as they are behind the header: compressed, if the attributes say so.
     pub fn records(&self) -> Bytes {
-        self.bytes.slice(HEADER_BYTES..)
+        self.records.clone()
     }
 
     /// The CRC-32C of what the header's checksum covers.
     pub fn checksum(&self) -> u32 {
-        crc32c::crc32c(&self.bytes[CHECKED_FROM..])
-    }
-
-    /// Makes the header say what the records do: CreateTime, and their largest timestamp. Few
-    /// producers get this wrong, so only then the batch is copied.
-    pub fn set_create_time(&mut self, max_timestamp: i64) {
-        let header = &mut self.header;
-        if !header.is_log_append_time() && header.max_timestamp == max_timestamp {
-            return;
-        }
-        header.attributes &= !LOG_APPEND_TIME;
-        header.max_timestamp = max_timestamp;
-        let mut bytes = BytesMut::from(&self.bytes[..]);
-        bytes[21..23].copy_from_slice(&header.attributes.to_be_bytes());
-        bytes[35..43].copy_from_slice(&max_timestamp.to_be_bytes());
-        header.crc = crc32c::crc32c(&bytes[CHECKED_FROM..]);
-        bytes[17..21].copy_from_slice(&header.crc.to_be_bytes());
-        self.bytes = bytes.freeze();
+        crc32c::crc32c_append(crc32c::crc32c(&self.head()[CHECKED_FROM..]), &self.records)
     }
 
     /// Bytes of the whole batch.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        HEADER_BYTES + self.records.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -241,6 +257,8 @@ impl Iterator for Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::codec::Codec;
+    use crate::record::testing::from_kafka;
 
     #[test]
     fn sequences_wrap_to_zero() {
@@ -252,19 +270,39 @@ mod tests {
     }
 
     #[test]
+    fn a_header_is_written_as_it_was_read() {
+        let mut bytes: Vec<u8> = (1..=HEADER_BYTES as u8).collect();
+        bytes[8..12].copy_from_slice(&49_i32.to_be_bytes());
+        let batch = Batch::split_off(&mut bytes.clone().into()).unwrap();
+        assert_eq!(batch.head(), bytes[..]);
+    }
+
+    #[test]
+    fn a_batch_of_append_time_gets_its_time_without_a_copy_of_its_records() {
+        let mut batch = from_kafka(Codec::Gzip);
+        let records = batch.records();
+        batch.set_append_time(1_800_000_000_000);
+        assert_eq!((batch.header.attributes, batch.header.max_timestamp), (9, 1_800_000_000_000));
+        assert_eq!(batch.checksum(), batch.header.crc);
+        assert_eq!(batch.records().as_ptr(), records.as_ptr());
+        let mut stored = [&batch.head()[..], &records].concat().into();
+        assert_eq!(Batch::split_off(&mut stored).unwrap().header, batch.header);
+    }
+
+    #[test]
     fn a_batch_that_is_kept_does_not_keep_a_much_larger_frame() {
         let split = |frame_bytes: usize| {
             let mut frame = vec![7; frame_bytes];
-            frame[8..12].copy_from_slice(&88_i32.to_be_bytes());
+            frame[8..12].copy_from_slice(&288_i32.to_be_bytes());
             let frame = Bytes::from(frame);
             let mut batch = Batch::split_off(&mut frame.clone()).unwrap();
             batch.detach(frame.len());
-            assert_eq!(batch.records(), frame.slice(HEADER_BYTES..100));
+            assert_eq!(batch.records(), frame.slice(HEADER_BYTES..300));
             // What nobody else shares is unique.
             drop(batch.clone());
             (frame.is_unique(), batch.len())
         };
-        assert_eq!(split(1000), (true, 100));
-        assert_eq!(split(150), (false, 100), "copying would save too little");
+        assert_eq!(split(1000), (true, 300));
+        assert_eq!(split(400), (false, 300), "copying would save too little");
     }
 }

@@ -210,7 +210,7 @@ mod tests {
         };
         for (codec, _) in FROM_KAFKA {
             let batch = from_kafka(codec);
-            put("batch", codec, &[&batch.prefix()[..], &batch.rest()].concat());
+            put("batch", codec, &[&batch.head()[..], &batch.records()].concat());
             put("decompress", codec, &batch.records());
         }
     }

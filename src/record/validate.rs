@@ -270,10 +270,10 @@ mod tests {
     fn batches_of_kafkas_producer_are_good_and_stay_as_they_are() {
         for (codec, _) in FROM_KAFKA {
             let mut batch = from_kafka(codec);
-            let before = batch.rest();
+            let before = batch.records();
             assert_eq!(check(&mut batch, &Rules::default(), NOW_MS), Ok(()), "{codec:?}");
-            assert_eq!(batch.rest(), before);
-            assert_eq!(batch.rest().as_ptr(), before.as_ptr(), "not even copied");
+            assert_eq!(batch.records(), before);
+            assert_eq!(batch.records().as_ptr(), before.as_ptr(), "not even copied");
         }
     }
 
@@ -469,7 +469,7 @@ mod tests {
             // LogAppendTime: the header's time is that of every record, as Kafka has it.
             let time = if attributes == 0 { 1_700_000_000_007 } else { 1_700_000_999_999 };
             assert_eq!((batch.header.max_timestamp, batch.header.attributes), (time, 0));
-            let mut stored = [&batch.prefix()[..], &batch.rest()].concat().into();
+            let mut stored = [&batch.head()[..], &batch.records()].concat().into();
             let stored = Batch::split_off(&mut stored).unwrap();
             assert_eq!(stored.header, batch.header);
             assert_eq!(stored.checksum(), stored.header.crc);

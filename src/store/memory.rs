@@ -62,8 +62,8 @@ impl Inner {
         }
         for batch in batches {
             let mut bytes = BytesMut::with_capacity(batch.len());
-            bytes.extend_from_slice(&batch.prefix());
-            bytes.extend_from_slice(&batch.rest());
+            bytes.extend_from_slice(&batch.head());
+            bytes.extend_from_slice(&batch.records());
             partition.producers.apply(&batch.header);
             partition.end = batch.header.last_offset() + 1;
             partition.batches.push((partition.end, bytes.freeze()));

@@ -241,19 +241,19 @@ pub(super) struct Object {
 pub(super) fn encode_journal(at: Position, nonce: u64, frames: Vec<Frame>) -> Object {
     let mut head = BytesMut::with_capacity(HEADER_BYTES + frames.len() * FRAME_BYTES);
     head.put_bytes(0, HEADER_BYTES);
-    // By batch: where its prefix ends in the buffer; its rest follows there.
+    // By batch: where its header ends in the buffer; its records follow there.
     let mut cuts = Vec::new();
     for frame in &frames {
         frame.encode(&mut head);
         if let Body::Batches { batches, .. } = &frame.body {
             for batch in batches {
-                head.put_slice(&batch.prefix());
-                cuts.push((head.len(), batch.rest()));
+                head.put_slice(&batch.head());
+                cuts.push((head.len(), batch.records()));
             }
         }
     }
-    let rests: usize = cuts.iter().map(|(_, rest)| rest.len()).sum();
-    let length = (head.len() - HEADER_BYTES + rests) as u64;
+    let records: usize = cuts.iter().map(|(_, records)| records.len()).sum();
+    let length = (head.len() - HEADER_BYTES + records) as u64;
     let body = pieces(&head, &cuts);
     let header = Header::at(Kind::Journal, at, nonce).encode(length, body);
     head[..HEADER_BYTES].copy_from_slice(&header);
@@ -261,9 +261,9 @@ pub(super) fn encode_journal(at: Position, nonce: u64, frames: Vec<Frame>) -> Ob
 
     let mut parts = Vec::with_capacity(cuts.len() * 2 + 1);
     let mut from = 0;
-    for (cut, rest) in &cuts {
+    for (cut, records) in &cuts {
         parts.push(head.slice(from..*cut));
-        parts.push(rest.clone());
+        parts.push(records.clone());
         from = *cut;
     }
     if from < head.len() {
@@ -279,7 +279,7 @@ fn pieces<'a>(head: &'a [u8], cuts: &'a [(usize, Bytes)]) -> impl Iterator<Item 
     let last = cuts.last().map_or(HEADER_BYTES, |(cut, _)| *cut);
     starts
         .zip(cuts)
-        .flat_map(move |(from, (cut, rest))| [&head[from..*cut], rest.as_ref()])
+        .flat_map(move |(from, (cut, records))| [&head[from..*cut], records.as_ref()])
         .chain(std::iter::once(&head[last..]))
 }
 
@@ -295,10 +295,10 @@ fn place(cuts: &[(usize, Bytes)], frames: Vec<Frame>) -> Vec<Placed> {
             Body::Batches { batches, .. } => batches
                 .iter()
                 .zip(cuts.by_ref())
-                .map(|(batch, (_, rest))| {
-                    // A copy, as it would keep the prefixes of all of the object's batches.
-                    let prefix = Bytes::copy_from_slice(&batch.prefix());
-                    Stored::new(&batch.header, prefix, rest.clone())
+                .map(|(batch, (_, records))| {
+                    // A copy, as it would keep the headers of all of the object's batches.
+                    let head = Bytes::copy_from_slice(&batch.head());
+                    Stored::new(&batch.header, head, records.clone())
                 })
                 .collect(),
         };
@@ -438,7 +438,7 @@ pub(super) fn is_equal(object: &[u8], parts: &[Bytes]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::batch::PREFIX_BYTES;
+    use crate::record::batch;
     use crate::store::objectlog::samples::{batches, flat, frame, partition};
 
     fn object() -> Object {
@@ -484,7 +484,7 @@ mod tests {
         assert_eq!(small.len(), 2);
 
         let kept = written.frames[0].stored.clone();
-        assert_eq!(kept[0].head.len(), PREFIX_BYTES);
+        assert_eq!(kept[0].head.len(), batch::HEADER_BYTES);
         drop((written.frames, written.parts));
         assert!(kept[0].head.is_unique());
     }

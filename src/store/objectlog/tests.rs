@@ -37,7 +37,7 @@ async fn all(log: &ObjectLog, id: PartitionId, from: i64) -> Vec<u8> {
 }
 
 fn bytes_of(batches: &[Batch]) -> Vec<u8> {
-    batches.iter().flat_map(|b| [b.prefix().to_vec(), b.rest().to_vec()].concat()).collect()
+    batches.iter().flat_map(|b| [b.head().to_vec(), b.records().to_vec()].concat()).collect()
 }
 
 #[tokio::test(start_paused = true)]
