@@ -78,6 +78,23 @@ properties! {
     max_connections_per_ip: i32 = i32::MAX, "max.connections.per.ip", Allowed::AtLeast(0);
     /// The threads that serve requests. The default is one for each processor.
     num_io_threads: i32 = processors(), "num.io.threads", Allowed::Between(1, 4096);
+    /// How long the first rebalance of an empty group waits for further members.
+    group_initial_rebalance_delay_ms: i32 = 3000, "group.initial.rebalance.delay.ms", Allowed::AtLeast(0);
+    /// The shortest session that a member may ask for.
+    group_min_session_timeout_ms: i32 = 6000, "group.min.session.timeout.ms", Allowed::AtLeast(0);
+    /// The longest session that a member may ask for.
+    group_max_session_timeout_ms: i32 = 1_800_000, "group.max.session.timeout.ms", Allowed::AtLeast(0);
+    /// The most members of a group.
+    group_max_size: i32 = i32::MAX, "group.max.size", Allowed::AtLeast(1);
+    /// The most bytes of the text that is committed with an offset.
+    offset_metadata_max_bytes: i32 = 4096, "offset.metadata.max.bytes", Allowed::AtLeast(0);
+    /// For how many minutes offsets are kept that no member of a group needs.
+    offsets_retention_minutes: i32 = 7 * 24 * 60, "offsets.retention.minutes", Allowed::AtLeast(1);
+    /// How often offsets are looked through for those that are no longer kept.
+    offsets_retention_check_interval_ms: i64 = 600_000, "offsets.retention.check.interval.ms", Allowed::AtLeast(1);
+    /// The partitions of `__consumer_offsets`, and so how many parts the groups are spread over.
+    /// Fixed once the topic is there.
+    offsets_topic_num_partitions: i32 = 50, "offsets.topic.num.partitions", Allowed::AtLeast(1);
     /// How long a request waits for the host's storage when the client sets no time of its own.
     host_timeout_ms: i64 = 30_000, "host.timeout.ms", Allowed::AtLeast(1);
     /// The most partitions of all topics together.
@@ -212,6 +229,13 @@ mod tests {
         assert_eq!(config.connections_max_idle_ms, 10 * 60 * 1000);
         assert_eq!(config.fetch_max_bytes, 55 << 20);
         assert!(config.auto_create_topics_enable && config.delete_topic_enable);
+        assert_eq!(config.group_initial_rebalance_delay_ms, 3000);
+        let session = (config.group_min_session_timeout_ms, config.group_max_session_timeout_ms);
+        assert_eq!(session, (6000, 30 * 60 * 1000));
+        assert_eq!((config.group_max_size, config.offset_metadata_max_bytes), (i32::MAX, 4096));
+        assert_eq!(config.offsets_retention_minutes, 7 * 24 * 60);
+        assert_eq!(config.offsets_retention_check_interval_ms, 10 * 60 * 1000);
+        assert_eq!(config.offsets_topic_num_partitions, 50);
     }
 
     #[test]

@@ -11,6 +11,11 @@
 //! gives. Whoever asks is named by a ticket: an answer may come at once, or in the outcome of
 //! somebody else's request or of a deadline (a JoinGroup waits for the other members).
 
+pub mod groups;
+pub mod offsets;
+pub mod records;
+pub mod shard;
+
 /// Milliseconds.
 pub type Millis = i64;
 
@@ -45,7 +50,7 @@ pub trait Machine {
     /// When [`Machine::expire`] has something to do, on the monotonic clock.
     fn deadline(&self) -> Option<Millis>;
 
-    /// Does what is due. What is due later stays.
+    /// Does what is due, or a part of it: what is left is due still, and does not wait for others.
     fn expire(&self, now: Now) -> Outcome<Self>;
 
     /// What is to be done when all records were replayed: members get the time of a session to be heard of.
