@@ -1,101 +1,16 @@
-"""Lets each client write records and read them back, and compares. run.sh sets everything up and calls this; README.md says what is checked.
-
-The client libraries sit in adapters, one process for each client, which take the commands that ../clients/go/main.go lists.
-"""
-import subprocess
+"""Lets each client write records and read them back, and compares. run.sh sets everything up and calls this; README.md says what is checked."""
 import sys
-import threading
 import time
 from pathlib import Path
-from typing import Callable, NamedTuple
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "cases"))
 import kwire
 import records
+from adapters import CLIENTS, Adapter
+from compare import CODECS, check_equal, check_stored, stored_batches
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")  # in the order of their numbers in a batch's attributes
 UNKNOWN_TOPIC_OR_PARTITION = 3
-COMMAND_TIMEOUT_S = 60
 VISIBLE_TIMEOUT_S = 10
 WRITER_TIMEOUT_S = 15  # kafka-go's Writer ends, or it loops for ever
-
-
-class Client(NamedTuple):
-    adapter: Callable[[Path], list]  # the command line, from the folder with all that run.sh has set up
-    cannot: tuple[str, ...] = ()
-    shape: Callable = records.anything
-    has_admin: bool = True
-    sets_timestamps: bool = True
-    reads_null: bool = True
-
-
-CLIENTS = {
-    "kcat": Client(
-        lambda build: [sys.executable, HERE / "kcat/adapter.py"],
-        ("create or delete a topic (kwire.py does)", "give a record its own headers or timestamp", "send null and empty values in one run"),
-        shape=records.what_kcat_can, has_admin=False, sets_timestamps=False),
-    "confluent-kafka-python": Client(lambda build: [build / "venv/bin/python", HERE / "python/adapter.py"]),
-    "kafka-go": Client(lambda build: [build / "go-adapter", "kafka-go"], ("tell null from empty when it reads",), reads_null=False),
-    "sarama": Client(lambda build: [build / "go-adapter", "sarama"]),
-    "franz-go": Client(lambda build: [build / "go-adapter", "franz-go"]),
-    "java": Client(lambda build: ["java", "-XX:+UseSerialGC", "-Xmx512m", "-cp", f"{build}/java/lib/*", HERE / "java/Adapter.java"]),
-}
-
-
-class Adapter:
-    """A client's process. Its files are in `folder`, which is also where it runs."""
-
-    def __init__(self, name, broker, build):
-        self.name, self.client = name, CLIENTS[name]
-        self.folder = build / "work" / name
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.log = self.folder / "stderr"
-        with open(self.log, "w") as log:
-            self.process = subprocess.Popen([*self.client.adapter(build), broker], cwd=self.folder, text=True,
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
-
-    def command(self, *words, timeout_s=COMMAND_TIMEOUT_S):
-        """Runs one command; returns why it failed, or None."""
-        late = threading.Timer(timeout_s, self.process.kill)
-        late.start()
-        try:
-            print(*words, file=self.process.stdin, flush=True)
-            answer = self.process.stdout.readline().strip()
-        except BrokenPipeError:
-            answer = ""
-        alive = late.is_alive()
-        late.cancel()
-        if answer == "ok":
-            return None
-        if answer.startswith("failed: "):
-            return answer.removeprefix("failed: ")
-        return self.last_words() if alive else f"no answer within {timeout_s} s"
-
-    def last_words(self):
-        self.process.wait()
-        said = self.log.read_text(errors="replace").strip().splitlines() or ["nothing on stderr"]
-        return f"the client's process ended with {self.process.returncode}: {said[-1]}"
-
-    def must(self, *words):
-        if failure := self.command(*words):
-            raise kwire.Fail(f"{words[0]}: {failure}")
-
-    def produce(self, topic, codec, sent):
-        records.write(self.folder / "sent", sent)
-        self.must("produce", topic, codec, "sent")
-
-    def consume(self, topic, *spans):
-        self.must("consume", topic, "got", *(f"{partition}:{start}:{count}" for partition, start, count in spans))
-        return records.read(self.folder / "got")
-
-    def end(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def round_trip(adapter, broker, codec):
@@ -129,64 +44,6 @@ def with_admin(adapter, broker, command, topic, *arguments):
     else:
         k.call("DeleteTopics", {"names": [topic]})
     k.c.close()
-
-
-def stored_batches(broker, topic, partitions):
-    """The batches of each partition, by a raw fetch."""
-    k, stored = kwire.K(broker), []
-    for partition in range(partitions):
-        end, batches = k.offset(topic, -1, partition)["off"], []
-        while (batches[-1]["last"] + 1 if batches else 0) < end:
-            answer = k.fetch(topic, batches[-1]["last"] + 1 if batches else 0, partition)
-            kwire.want(answer["err"] == 0, f"raw fetch of partition {partition}: error {answer['err']}")
-            more = kwire.read_batches(answer["records"])
-            kwire.want(more, f"raw fetch of partition {partition}: nothing at {batches and batches[-1]['last'] + 1}, the end is {end}")
-            batches += more
-        stored.append(batches)
-    k.c.close()
-    return stored
-
-
-def check_stored(stored, wanted, codec, now):
-    """Codec bits and offsets of every batch; its records too where Python can decompress them."""
-    for partition, batches in enumerate(stored):
-        count = sum(record.partition == partition for record in wanted)
-        kwire.want(len(batches) > 1, f"partition {partition}: {count} records came in one batch")
-        kwire.want(len(batches) * 5 < count, f"partition {partition}: {count} records came in {len(batches)} batches")
-        end = 0
-        for batch in batches:
-            kwire.want(batch["base"] == end, f"partition {partition}: a batch begins at {batch['base']}, the one before ends at {end}")
-            kwire.want(batch["codec"] == CODECS.index(codec), f"partition {partition}: the batch at {end} is stored as {CODECS[batch['codec']]}, not {codec}")
-            kwire.want(not batch["append"], f"partition {partition}: the batch at {end} has the broker's timestamps")
-            end = batch["last"] + 1
-        kwire.want(end == count, f"partition {partition} ends at {end}, not {count}")
-    if codec in ("none", "gzip"):
-        check_equal("stored", [record for partition, batches in enumerate(stored) for batch in batches for record in decoded(partition, batch)], wanted, now)
-
-
-def decoded(partition, batch):
-    for offset, timestamp, key, value, headers in batch["recs"]:
-        yield records.Record(partition, offset, timestamp, key, value, tuple((name.decode(), value) for name, value in headers))
-
-
-def check_equal(what, got, wanted, now, tells_null=True):
-    """`now` is the first and last moment that a timestamp may have, for a client that gives none."""
-    if now:
-        for record in got:
-            kwire.want(now[0] <= record.timestamp <= now[1], f"{what}: timestamp {record.timestamp} was given between {now[0]} and {now[1]}")
-        got, wanted = ([record._replace(timestamp=0) for record in some] for some in (got, wanted))
-    if not tells_null:
-        got, wanted = (list(map(nulls_as_empty, some)) for some in (got, wanted))
-    for has, wants in zip(got, wanted):
-        if has != wants:
-            different = [f"{field} {getattr(has, field)!r}, not {getattr(wants, field)!r}" for field in has._fields if getattr(has, field) != getattr(wants, field)]
-            raise kwire.Fail(f"{what}: record {wants.offset} of partition {wants.partition} has {'; '.join(different)}")
-    kwire.want(len(got) == len(wanted), f"{what}: {len(got)} records, not {len(wanted)}")
-
-
-def nulls_as_empty(record):
-    headers = tuple((name, value or b"") for name, value in record.headers)
-    return record._replace(key=record.key or b"", value=record.value or b"", headers=headers)
 
 
 def check_deleted(broker, topic):

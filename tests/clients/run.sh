@@ -50,4 +50,5 @@ needs python3 "$1"
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
 for client; do "setup_$client" "$client"; done
+export PYTHONPATH=$here:$here/../cases
 exec python3 "$here/check.py" "$build" "$broker" "$@"

@@ -2,9 +2,7 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 import records
 from adapter_loop import serve
 

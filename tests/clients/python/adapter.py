@@ -1,11 +1,9 @@
 """The adapter of confluent-kafka-python (librdkafka). The commands are those of ../go/main.go."""
 import sys
-from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 import records
 from adapter_loop import serve
 
