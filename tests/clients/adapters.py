@@ -26,7 +26,11 @@ CLIENTS = {
         lambda build: [sys.executable, HERE / "kcat/adapter.py"],
         ("create or delete a topic (kwire.py does)", "give a record its own headers or timestamp", "send null and empty values in one run"),
         shape=records.what_kcat_can, has_admin=False, sets_timestamps=False),
-    "confluent-kafka-python": Client(lambda build: [build / "venv/bin/python", HERE / "python/adapter.py"]),
+    "confluent-kafka-python": Client(lambda build: [build / "venv/bin/python", HERE / "python/confluent.py"]),
+    "kafka-python": Client(
+        lambda build: [build / "venv/bin/python", HERE / "python/kafka_python.py"],
+        ("send a record without key and value", "send a header without a value"),
+        shape=records.what_kafka_python_can),
     "kafka-go": Client(lambda build: [build / "go-adapter", "kafka-go"], ("tell null from empty when it reads",), reads_null=False),
     "sarama": Client(lambda build: [build / "go-adapter", "sarama"]),
     "franz-go": Client(lambda build: [build / "go-adapter", "franz-go"]),
@@ -35,15 +39,16 @@ CLIENTS = {
 
 
 class Adapter:
-    """A client's process. Its files are in `folder`, which is also where it runs."""
+    """A client's process, at a level if its name is CLIENT@LEVEL. Its files are in `folder`, which is also where it runs."""
 
     def __init__(self, name, broker, build):
-        self.name, self.client = name, CLIENTS[name]
+        library, _, level = name.partition("@")
+        self.name, self.client = name, CLIENTS[library]
         self.folder = build / "work" / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log = self.folder / "stderr"
         with open(self.log, "w") as log:
-            self.process = subprocess.Popen([*self.client.adapter(build), broker], cwd=self.folder, text=True,
+            self.process = subprocess.Popen([*self.client.adapter(build), broker, *filter(None, [level])], cwd=self.folder, text=True,
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
 
     def command(self, *words, timeout_s=COMMAND_TIMEOUT_S):

@@ -82,6 +82,11 @@ def anything(number, _partition):
     return key, value, headers
 
 
+def what_kafka_python_can(number, partition):
+    key, value, headers = anything(number, partition)
+    return key, text(number) if key is None and value is None else value, tuple((name, value or b"") for name, value in headers)
+
+
 def what_kcat_can(number, partition):
     """Text without tabs and newlines; the headers of a partition are all the same; null (partition 0) or empty (the others), not both."""
     nothing = None if partition == 0 else b""

@@ -3,15 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 type franz struct {
-	broker string
-	admin  *kadm.Client
+	options []kgo.Opt
+	admin   *kadm.Client
 }
 
 var franzCodecs = map[string]kgo.CompressionCodec{
@@ -22,12 +24,25 @@ var franzCodecs = map[string]kgo.CompressionCodec{
 	"zstd":   kgo.ZstdCompression(),
 }
 
-func newFranz(broker string) (client, error) {
-	admin, err := kgo.NewClient(kgo.SeedBrokers(broker))
+func newFranz(broker, level string) (client, error) {
+	options := []kgo.Opt{kgo.SeedBrokers(broker)}
+	if level != "" {
+		versions := kversion.FromString(level)
+		if versions == nil {
+			return nil, fmt.Errorf("kversion does not know %q", level)
+		}
+		options = append(options, kgo.MaxVersions(versions))
+	}
+	admin, err := kgo.NewClient(options...)
 	if err != nil {
 		return nil, err
 	}
-	return &franz{broker, kadm.NewClient(admin)}, nil
+	return &franz{options, kadm.NewClient(admin)}, nil
+}
+
+// client has what all clients have, and more.
+func (f *franz) client(more ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(slices.Clone(f.options), more...)...)
 }
 
 func (f *franz) create(ctx context.Context, topic string, partitions int) error {
@@ -40,10 +55,9 @@ func (f *franz) delete(ctx context.Context, topic string) error {
 	return err
 }
 
-// produce uses the producer's defaults: idempotent, acks=all.
+// produce uses the producer's defaults: idempotent where the level has it, acks=all.
 func (f *franz) produce(ctx context.Context, topic, codec string, records []record) error {
-	producer, err := kgo.NewClient(
-		kgo.SeedBrokers(f.broker),
+	producer, err := f.client(
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(franzCodecs[codec]),
 		kgo.ProducerBatchMaxBytes(32<<10),
@@ -77,7 +91,7 @@ func (f *franz) produce(ctx context.Context, topic, codec string, records []reco
 
 func (f *franz) consume(ctx context.Context, topic string, span span) ([]record, error) {
 	from := map[string]map[int32]kgo.Offset{topic: {span.partition: kgo.NewOffset().At(span.from)}}
-	consumer, err := kgo.NewClient(kgo.SeedBrokers(f.broker), kgo.ConsumePartitions(from))
+	consumer, err := f.client(kgo.ConsumePartitions(from))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +103,7 @@ func (f *franz) consume(ctx context.Context, topic string, span span) ([]record,
 			return records, fmt.Errorf("fetch: %w", failed.Err)
 		}
 		fetches.EachRecord(func(read *kgo.Record) {
-			r := record{partition: read.Partition, offset: read.Offset, timestamp: read.Timestamp.UnixMilli(), key: read.Key, value: read.Value}
+			r := record{partition: read.Partition, offset: read.Offset, timestamp: milliseconds(read.Timestamp), key: read.Key, value: read.Value}
 			for _, h := range read.Headers {
 				r.headers = append(r.headers, header{h.Key, h.Value})
 			}

@@ -23,7 +23,10 @@ var kafkaGoCodecs = map[string]kafka.Compression{
 	"zstd":   kafka.Zstd,
 }
 
-func newKafkaGo(broker string) (client, error) {
+func newKafkaGo(broker, level string) (client, error) {
+	if level != "" {
+		return nil, errors.New("kafka-go cannot be told a level")
+	}
 	transport := &kafka.Transport{}
 	return &kafkaGo{broker, transport, &kafka.Client{Addr: kafka.TCP(broker), Transport: transport}}, nil
 }

@@ -1,4 +1,5 @@
-// The adapter of the Go clients: it does what `check.py` tells it on its standard input, with the client named on its command line.
+// The adapter of the Go clients: it does what `check.py` tells it on its standard input, with the client named on its command line,
+// which speaks as one of the Kafka release LEVEL would if one is given.
 //
 // Every command is one line, and so is its answer, `ok` or `failed: REASON`:
 //
@@ -34,20 +35,24 @@ type span struct {
 
 const commandTimeout = 45 * time.Second
 
-var clients = map[string]func(broker string) (client, error){
+var clients = map[string]func(broker, level string) (client, error){
 	"franz-go": newFranz,
 	"kafka-go": newKafkaGo,
 	"sarama":   newSarama,
 }
 
 func main() {
-	if len(os.Args) != 3 || clients[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: adapter franz-go|kafka-go|sarama HOST:PORT")
+	if len(os.Args) < 3 || len(os.Args) > 4 || clients[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: adapter franz-go|kafka-go|sarama HOST:PORT [LEVEL]")
 		os.Exit(2)
 	}
-	client, err := clients[os.Args[1]](os.Args[2])
+	level := ""
+	if len(os.Args) == 4 {
+		level = os.Args[3]
+	}
+	client, err := clients[os.Args[1]](os.Args[2], level)
 	if err != nil {
-		fmt.Println("failed:", err)
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	commands := bufio.NewScanner(os.Stdin)

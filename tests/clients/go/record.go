@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A record, as a line of a file gives it: partition, offset, timestamp in ms, key, value, then name and value of each header, with tabs
@@ -80,6 +81,14 @@ func writeRecords(path string, records []record) error {
 		fmt.Fprintln(out)
 	}
 	return out.Flush()
+}
+
+// milliseconds gives the timestamp of a record, which is -1 if it has none.
+func milliseconds(timestamp time.Time) int64 {
+	if timestamp.IsZero() {
+		return -1
+	}
+	return timestamp.UnixMilli()
 }
 
 func encode(b []byte) string {

@@ -11,7 +11,7 @@ import (
 
 type saramaClient struct {
 	brokers []string
-	admin   sarama.ClusterAdmin
+	version sarama.KafkaVersion
 }
 
 var saramaCodecs = map[string]sarama.CompressionCodec{
@@ -22,28 +22,43 @@ var saramaCodecs = map[string]sarama.CompressionCodec{
 	"zstd":   sarama.CompressionZSTD,
 }
 
-func newSarama(broker string) (client, error) {
-	admin, err := sarama.NewClusterAdmin([]string{broker}, saramaConfig())
-	return &saramaClient{[]string{broker}, admin}, err
+func newSarama(broker, level string) (client, error) {
+	version, err := sarama.MaxVersion, error(nil)
+	if level != "" {
+		version, err = sarama.ParseKafkaVersion(level)
+	}
+	return &saramaClient{[]string{broker}, version}, err
 }
 
-func saramaConfig() *sarama.Config {
+func (s *saramaClient) config() *sarama.Config {
 	config := sarama.NewConfig()
-	config.Version = sarama.MaxVersion
+	config.Version = s.version
+	config.Consumer.MaxWaitTime = 100 * time.Millisecond // to close a consumer takes as long
 	return config
 }
 
 func (s *saramaClient) create(_ context.Context, topic string, partitions int) error {
-	return s.admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: int32(partitions), ReplicationFactor: 1}, false)
+	return s.withAdmin(func(admin sarama.ClusterAdmin) error {
+		return admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: int32(partitions), ReplicationFactor: 1}, false)
+	})
 }
 
 func (s *saramaClient) delete(_ context.Context, topic string) error {
-	return s.admin.DeleteTopic(topic)
+	return s.withAdmin(func(admin sarama.ClusterAdmin) error { return admin.DeleteTopic(topic) })
+}
+
+// withAdmin makes an admin for one command: at old levels there is none.
+func (s *saramaClient) withAdmin(do func(sarama.ClusterAdmin) error) error {
+	admin, err := sarama.NewClusterAdmin(s.brokers, s.config())
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(admin), admin.Close())
 }
 
 func (s *saramaClient) produce(ctx context.Context, topic, codec string, records []record) error {
-	config := saramaConfig()
-	config.Producer.Idempotent = true
+	config := s.config()
+	config.Producer.Idempotent = s.version.IsAtLeast(sarama.V0_11_0_0)
 	config.Producer.RequiredAcks = sarama.WaitForAll
 	config.Net.MaxOpenRequests = 1 // an idempotent producer demands it
 	config.Producer.Partitioner = sarama.NewManualPartitioner
@@ -93,7 +108,7 @@ func saramaMessage(topic string, r *record) *sarama.ProducerMessage {
 }
 
 func (s *saramaClient) consume(ctx context.Context, topic string, span span) ([]record, error) {
-	config := saramaConfig()
+	config := s.config()
 	config.Consumer.Return.Errors = true
 	consumer, err := sarama.NewConsumer(s.brokers, config)
 	if err != nil {
@@ -112,7 +127,7 @@ func (s *saramaClient) consume(ctx context.Context, topic string, span span) ([]
 			if !open {
 				return records, fmt.Errorf("the consumer of the partition ended")
 			}
-			r := record{partition: read.Partition, offset: read.Offset, timestamp: read.Timestamp.UnixMilli(), key: read.Key, value: read.Value}
+			r := record{partition: read.Partition, offset: read.Offset, timestamp: milliseconds(read.Timestamp), key: read.Key, value: read.Value}
 			for _, h := range read.Headers {
 				r.headers = append(r.headers, header{string(h.Key), h.Value})
 			}

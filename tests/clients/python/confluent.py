@@ -1,15 +1,18 @@
 """The adapter of confluent-kafka-python (librdkafka). The commands are those of ../go/main.go."""
 import sys
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import records
 from adapter_loop import serve
 
 DEADLINE_S = 45
-broker = sys.argv[1]
-admin = AdminClient({"bootstrap.servers": broker})
+broker, *level = sys.argv[1:]
+settings = {"bootstrap.servers": broker}
+if level:
+    settings |= {"api.version.request": False, "broker.version.fallback": level[0]}
+admin = AdminClient(settings)
 
 
 def create(topic, partitions):
@@ -21,8 +24,8 @@ def delete(topic):
 
 
 def produce(topic, codec, path):
-    producer = Producer({
-        "bootstrap.servers": broker, "enable.idempotence": True, "acks": "all", "compression.type": codec,
+    producer = Producer(settings | {
+        "enable.idempotence": not level, "max.in.flight": 1 if level else 5, "acks": "all", "compression.type": codec,
         "batch.size": 32768, "linger.ms": 20, "message.timeout.ms": DEADLINE_S * 1000,
     })
     failures = []
@@ -47,7 +50,7 @@ def produce(topic, codec, path):
 
 def consume(topic, path, *spans):
     # librdkafka wants a group id; nothing is committed and no group is joined.
-    consumer = Consumer({"bootstrap.servers": broker, "group.id": "none", "enable.auto.commit": False, "auto.offset.reset": "error"})
+    consumer = Consumer(settings | {"group.id": "none", "enable.auto.commit": False, "auto.offset.reset": "error"})
     wanted = [tuple(map(int, span.split(":"))) for span in spans]
     consumer.assign([TopicPartition(topic, partition, start) for partition, start, _ in wanted])
     missing, got = sum(count for _, _, count in wanted), []
@@ -58,7 +61,9 @@ def consume(topic, path, *spans):
         for message in messages:
             if message.error():
                 raise KafkaException(message.error())
-            got.append(records.Record(message.partition(), message.offset(), message.timestamp()[1], message.key(), message.value(),
+            kind, timestamp = message.timestamp()
+            timestamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp
+            got.append(records.Record(message.partition(), message.offset(), timestamp, message.key(), message.value(),
                                       tuple(message.headers() or ())))
     consumer.close()
     records.write(path, got)
