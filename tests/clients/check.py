@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import kwire
+import old
 import records
 from adapters import CLIENTS, Adapter
 from compare import CODECS, check_equal, check_stored, stored_batches
@@ -94,15 +95,18 @@ BY_NAME = {
 }
 
 
-def check_client(name, broker, build):
-    """Runs all tests of one client; returns how many passed and failed."""
-    client = CLIENTS[name]
-    tests = [(codec, lambda adapter, codec=codec: round_trip(adapter, address(broker), codec)) for codec in CODECS]
-    tests += [(test.__name__.removeprefix(name.replace("-", "_") + "_").replace("_", " "), lambda adapter, test=test: test(adapter, address(broker)))
+def tests_of(name, broker):
+    tests = [(codec, lambda adapter, codec=codec: round_trip(adapter, broker, codec)) for codec in CODECS]
+    tests += [(test.__name__.removeprefix(name.replace("-", "_") + "_").replace("_", " "), lambda adapter, test=test: test(adapter, broker))
               for test in BY_NAME.get(name, ())]
-    if client.cannot:
-        print(f"     {name} cannot {'; '.join(client.cannot)}")
+    return tests
+
+
+def check_client(name, tests, broker, build):
+    """Runs all tests of one client; returns how many passed and failed."""
     adapter, passed = Adapter(name, broker, build), 0
+    if adapter.client.cannot:
+        print(f"     {name} cannot {'; '.join(adapter.client.cannot)}")
     for title, test in tests:
         if adapter.process.poll() is not None:
             adapter = Adapter(name, broker, build)
@@ -126,7 +130,14 @@ def address(broker):
 
 def main():
     build, broker, *names = sys.argv[1:]
-    results = [check_client(name, broker, Path(build)) for name in names]
+    build, levels = Path(build), [level for name in names for level in old.NAMES if name in ("old", level)]
+    if unknown := set(names) - {*CLIENTS, "old", *levels}:
+        sys.exit(f"no client {', '.join(sorted(unknown))}; old.py has the levels")
+    results = [check_client(name, tests_of(name, address(broker)), broker, build) for name in names if name in CLIENTS]
+    if levels:
+        new = Adapter(old.NEW_CLIENT, broker, build)
+        results += [check_client(name, old.tests_of(name, address(broker), new), broker, build) for name in levels]
+        new.end()
     passed, failed = (sum(column) for column in zip(*results))
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed > 0)
