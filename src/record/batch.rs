@@ -34,8 +34,18 @@ pub const MAGIC: i8 = 2;
 /// `producer_id` of a batch whose producer is not idempotent.
 pub const NO_PRODUCER_ID: i64 = -1;
 
+/// The bits of the attributes that hold the codec.
+pub(super) const CODEC: i16 = 7;
+
 /// The bit of the attributes that says LogAppendTime.
-const LOG_APPEND_TIME: i16 = 1 << 3;
+pub(super) const LOG_APPEND_TIME: i16 = 1 << 3;
+
+pub(super) const TRANSACTIONAL: i16 = 1 << 4;
+
+pub(super) const CONTROL: i16 = 1 << 5;
+
+/// KIP-534: the base timestamp says when tombstones and markers of the batch may go.
+pub(super) const DELETE_HORIZON: i16 = 1 << 6;
 
 /// Where the checksum begins: behind itself.
 const CHECKED_FROM: usize = 21;
@@ -119,11 +129,16 @@ impl Header {
     }
 
     pub fn is_transactional(&self) -> bool {
-        self.attributes & 1 << 4 != 0
+        self.attributes & TRANSACTIONAL != 0
     }
 
     pub fn is_control(&self) -> bool {
-        self.attributes & 1 << 5 != 0
+        self.attributes & CONTROL != 0
+    }
+
+    /// KIP-534: when tombstones and markers of the batch may go.
+    pub fn delete_horizon_ms(&self) -> Option<i64> {
+        (self.attributes & DELETE_HORIZON != 0).then_some(self.base_timestamp)
     }
 
     pub fn is_idempotent(&self) -> bool {
@@ -165,6 +180,17 @@ impl Batch {
         Some(Self { header, records })
     }
 
+    /// A batch of records that are encoded; the header's length, magic and checksum are put right.
+    /// `None` if the records are longer than a length can say.
+    pub(super) fn seal(mut header: Header, records: Bytes) -> Option<Self> {
+        let len = HEADER_BYTES - LENGTH_OFFSET + records.len();
+        header.batch_length = len.try_into().ok()?;
+        header.magic = MAGIC;
+        let mut batch = Self { header, records };
+        batch.header.crc = batch.checksum();
+        Some(batch)
+    }
+
     /// For a batch that is kept, of a buffer of so many bytes: see [`detached`].
     pub fn detach(&mut self, buffer_bytes: usize) {
         self.records = detached(std::mem::take(&mut self.records), buffer_bytes);
@@ -200,6 +226,11 @@ impl Batch {
     /// The header as it is stored; [`Batch::records`] follow it.
     pub fn head(&self) -> [u8; HEADER_BYTES] {
         self.header.encode()
+    }
+
+    /// The whole batch in one piece, for who cannot take two. Copied.
+    pub fn to_bytes(&self) -> Bytes {
+        [&self.head()[..], &self.records].concat().into()
     }
 
     /// The records, as they are behind the header: compressed, if the attributes say so.

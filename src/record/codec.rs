@@ -3,6 +3,7 @@
 //! Nothing is kept of what was passed, and what a batch may grow to has a limit; raw snappy alone
 //! has no blocks and is decompressed in one piece, which is at most 22 times as long.
 
+use super::batch::CODEC;
 use super::records::{Malformed, Result, Source};
 use std::io::Read;
 
@@ -21,7 +22,7 @@ pub enum Codec {
 impl Codec {
     /// The codec in a batch's attributes; `None` if the number stands for none.
     pub fn from_attributes(attributes: i16) -> Option<Self> {
-        Some(match attributes & 7 {
+        Some(match attributes & CODEC {
             0 => Self::None,
             1 => Self::Gzip,
             2 => Self::Snappy,
@@ -29,6 +30,17 @@ impl Codec {
             4 => Self::Zstd,
             _ => return None,
         })
+    }
+
+    /// Kafka's name, as in `compression.type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Gzip => "gzip",
+            Self::Snappy => "snappy",
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+        }
     }
 
     /// Reads `bytes` as they were before they were compressed.
@@ -82,6 +94,15 @@ impl<'a> Stream<'a> {
         }
         self.end = self.from.read(&mut self.window[..]).map_err(|_| Malformed::Undecodable)?;
         Ok(self.end > 0)
+    }
+}
+
+impl Stream<'_> {
+    /// The bytes that come next, as many as there are at hand; none at the end.
+    pub fn chunk(&mut self) -> Result<&[u8]> {
+        self.fill()?;
+        let at = std::mem::replace(&mut self.at, self.end);
+        Ok(&self.window[at..self.end])
     }
 }
 
@@ -143,7 +164,7 @@ fn snappy(bytes: &[u8]) -> Result<Snappy<'_>> {
     }
 }
 
-const SNAPPY_JAVA_MAGIC: &[u8] = b"\x82SNAPPY\0";
+pub(super) const SNAPPY_JAVA_MAGIC: &[u8] = b"\x82SNAPPY\0";
 
 struct Snappy<'a> {
     blocks: &'a [u8],

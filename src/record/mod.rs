@@ -4,6 +4,7 @@
 
 pub mod batch;
 pub mod codec;
+pub mod compress;
 pub mod records;
 pub mod validate;
 
