@@ -200,13 +200,14 @@ impl Fixture {
     /// The values of all records that are stored, with their offsets.
     pub(super) async fn stored(&self) -> Vec<(i64, String)> {
         use crate::record::batch::Batches;
-        use crate::record::records::Records;
+        use crate::record::unpacked::Unpacked;
         let slices = self.store.memory.read(PARTITION, 0, usize::MAX, true).await.unwrap();
         let mut stored = Vec::new();
         for batch in Batches::new(slices) {
-            for record in Records::new(&batch.records()).map(std::result::Result::unwrap) {
+            for record in &Unpacked::new(&batch).unwrap() {
+                let record = record.unwrap();
                 let value = String::from_utf8(record.value.unwrap_or_default().to_vec()).unwrap();
-                stored.push((batch.header.base_offset + i64::from(record.offset_delta), value));
+                stored.push((record.offset, value));
             }
         }
         stored

@@ -3,9 +3,11 @@
 //! Source: the "Message Format" pages of Kafka's documentation, KIP-32, KIP-98, KIP-110.
 
 pub mod batch;
+pub mod builder;
 pub mod codec;
 pub mod compress;
 pub mod records;
+pub mod unpacked;
 pub mod validate;
 
 #[cfg(test)]

@@ -13,6 +13,8 @@
 //! Two readers: [`Records`] gives slices of bytes that are in memory; [`skim`] takes a record off
 //! any [`Source`], also one that is decompressed on the way, and keeps nothing of it.
 
+use super::batch::Header;
+
 /// Why records cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -26,6 +28,10 @@ pub enum Malformed {
     Undecodable,
     #[error("the records are too long when decompressed")]
     TooLong,
+    #[error("the records are not as many as their batch counts")]
+    BadCount,
+    #[error("the batch is not of magic 2, or its codec is unknown")]
+    Unknown,
 }
 
 pub type Result<T, E = Malformed> = std::result::Result<T, E>;
@@ -178,35 +184,63 @@ impl Source for Slice<'_> {
     }
 }
 
-/// One record; all of it is a slice of its batch.
-#[derive(Clone, Debug)]
+/// One record, as it is read from a batch or given to one. Nothing of it is a copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record<'a> {
-    pub timestamp_delta: i64,
-    pub offset_delta: i32,
+    pub offset: i64,
+    pub timestamp: i64,
     pub key: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
     pub headers: Headers<'a>,
 }
 
-/// Walks records that are in memory and not compressed.
+/// Key and value of a header of a record.
+pub type RecordHeader<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// Walks records that are in memory and not compressed: as many as the header of their batch
+/// counts, and nothing may be behind them. See [`Unpacked`](super::unpacked::Unpacked).
 #[derive(Clone, Debug)]
-pub struct Records<'a>(Slice<'a>);
+pub struct Records<'a> {
+    header: Header,
+    bytes: Slice<'a>,
+    left: i32,
+}
+
+/// How far a walk has come, so that it can go on later.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    at: usize,
+    left: i32,
+}
 
 impl<'a> Records<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self(Slice::new(bytes))
+    pub fn new(header: &Header, bytes: &'a [u8]) -> Self {
+        Self { header: *header, bytes: Slice::new(bytes), left: header.record_count }
+    }
+
+    /// Walks on from the place of another walk through the same records.
+    pub fn from_place(header: &Header, bytes: &'a [u8], place: Place) -> Self {
+        let Place { at, left } = place;
+        Self { header: *header, bytes: Slice { bytes, at: at.min(bytes.len()) }, left }
+    }
+
+    pub fn place(&self) -> Place {
+        Place { at: self.bytes.at, left: self.left }
     }
 
     fn read(&mut self) -> Result<Record<'a>> {
-        let len = usize::try_from(varint(&mut self.0)?).map_err(|_| Malformed::BadLength)?;
-        let mut record = Slice::new(self.0.take(len)?);
+        let len = usize::try_from(varint(&mut self.bytes)?).map_err(|_| Malformed::BadLength)?;
+        let mut record = Slice::new(self.bytes.take(len)?);
         record.byte()?;
         let timestamp_delta = varlong(&mut record)?;
-        let offset_delta = varint(&mut record)?;
-        let (key, value) = (record.nullable()?, record.nullable()?);
-        let left = u32::try_from(varint(&mut record)?).map_err(|_| Malformed::BadLength)?;
-        let headers = Headers { bytes: record, left };
-        Ok(Record { timestamp_delta, offset_delta, key, value, headers })
+        let offset_delta = i64::from(varint(&mut record)?);
+        Ok(Record {
+            offset: self.header.base_offset.wrapping_add(offset_delta),
+            timestamp: self.header.timestamp_of(timestamp_delta),
+            key: record.nullable()?,
+            value: record.nullable()?,
+            headers: Headers::read(record)?,
+        })
     }
 }
 
@@ -215,49 +249,127 @@ impl<'a> Iterator for Records<'a> {
 
     /// After an error nothing more comes.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.at == self.0.bytes.len() {
+        let is_at_end = self.bytes.at == self.bytes.bytes.len();
+        if self.left == 0 && is_at_end {
             return None;
         }
-        let record = self.read();
+        let record = match self.left > 0 && !is_at_end {
+            true => self.read(),
+            false => Err(Malformed::BadCount),
+        };
+        self.left = self.left.saturating_sub(1);
         if record.is_err() {
-            self.0.at = self.0.bytes.len();
+            (self.bytes.at, self.left) = (self.bytes.bytes.len(), 0);
         }
         Some(record)
     }
 }
 
-/// Walks the headers of a record: a key may come more than once, a value may be null.
-#[derive(Clone, Debug)]
-pub struct Headers<'a> {
-    bytes: Slice<'a>,
-    left: u32,
+/// The headers of a record: a key may come more than once, a value may be null.
+#[derive(Clone)]
+pub struct Headers<'a>(Form<'a>);
+
+#[derive(Clone)]
+enum Form<'a> {
+    /// As they are in a batch, behind their count; that they are well formed was checked.
+    Encoded {
+        bytes: Slice<'a>,
+        count: u32,
+    },
+    Given(&'a [RecordHeader<'a>]),
 }
 
 impl<'a> Headers<'a> {
-    fn read(&mut self) -> Result<(&'a [u8], Option<&'a [u8]>)> {
-        let key = self.bytes.nullable()?.ok_or(Malformed::BadLength)?;
-        Ok((key, self.bytes.nullable()?))
+    pub fn new(headers: &'a [RecordHeader<'a>]) -> Self {
+        Self(Form::Given(headers))
     }
+
+    /// Takes what is left of a record. All lengths in it must add up.
+    fn read(mut record: Slice<'a>) -> Result<Self> {
+        let count = u32::try_from(varint(&mut record)?).map_err(|_| Malformed::BadLength)?;
+        let bytes = Slice::new(&record.bytes[record.at..]);
+        for _ in 0..count {
+            read_header(&mut record)?;
+        }
+        match record.is_at_end()? {
+            true => Ok(Self(Form::Encoded { bytes, count })),
+            false => Err(Malformed::BadLength),
+        }
+    }
+
+    /// Those to come, as a batch has them, if they came from one.
+    pub(super) fn encoded(&self) -> Option<&'a [u8]> {
+        match &self.0 {
+            Form::Encoded { bytes, .. } => Some(&bytes.bytes[bytes.at..]),
+            Form::Given(_) => None,
+        }
+    }
+}
+
+fn read_header<'a>(bytes: &mut Slice<'a>) -> Result<RecordHeader<'a>> {
+    let key = bytes.nullable()?.ok_or(Malformed::BadLength)?;
+    Ok((key, bytes.nullable()?))
 }
 
 impl<'a> Iterator for Headers<'a> {
-    type Item = Result<(&'a [u8], Option<&'a [u8]>)>;
+    type Item = RecordHeader<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let header = self.read();
-        if header.is_err() {
-            self.left = 0;
+        match &mut self.0 {
+            Form::Encoded { bytes, count } => {
+                *count = count.checked_sub(1)?;
+                read_header(bytes).ok()
+            }
+            Form::Given(headers) => {
+                let (first, rest) = headers.split_first()?;
+                *headers = rest;
+                Some(*first)
+            }
         }
-        Some(header)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = match &self.0 {
+            Form::Encoded { count, .. } => *count as usize,
+            Form::Given(headers) => headers.len(),
+        };
+        (left, Some(left))
     }
 }
+
+impl ExactSizeIterator for Headers<'_> {}
+
+impl Default for Headers<'_> {
+    fn default() -> Self {
+        Self::new(&[])
+    }
+}
+
+impl std::fmt::Debug for Headers<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}
+
+impl PartialEq for Headers<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.clone().eq(other.clone())
+    }
+}
+
+impl Eq for Headers<'_> {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::codec::Codec;
     use crate::record::testing::from_kafka;
+
+    /// A walk through bytes that should be so many records.
+    fn walk(record_count: i32, bytes: &[u8]) -> Records<'_> {
+        let header = Header { record_count, ..from_kafka(Codec::None).header };
+        Records::new(&header, bytes)
+    }
 
     fn skim_all(bytes: &[u8]) -> Result<Vec<Skimmed>> {
         let mut source = Slice::new(bytes);
@@ -270,22 +382,21 @@ mod tests {
 
     #[test]
     fn the_fields_of_records_are_slices_of_their_batch() {
-        let bytes = from_kafka(Codec::None).records();
-        let records: Vec<_> = Records::new(&bytes).map(Result::unwrap).collect();
-        let fields: Vec<_> = records
-            .iter()
-            .map(|r| (r.timestamp_delta, r.offset_delta, r.key, r.value, r.headers.clone().count()))
-            .collect();
-        assert_eq!(
-            fields,
-            [
-                (0, 0, Some(&b"k1"[..]), Some(&b"one one one one one one one one"[..]), 2),
-                (14, 1, Some(b"k2"), Some(b"two"), 0),
-                (14, 2, Some(b"k3"), None, 0),
-            ]
-        );
-        let headers: Vec<_> = records[0].headers.clone().map(Result::unwrap).collect();
+        let batch = from_kafka(Codec::None);
+        let bytes = batch.records();
+        let records: Vec<_> = Records::new(&batch.header, &bytes).map(Result::unwrap).collect();
+        let [first, second, third] = &records[..] else { panic!("{records:?}") };
+        let time = batch.header.base_timestamp;
+        assert_eq!((first.offset, first.timestamp), (0, time));
+        assert_eq!(first.key, Some(&b"k1"[..]));
+        assert_eq!(first.value, Some(&b"one one one one one one one one"[..]));
+        assert!(bytes.as_ptr_range().contains(&first.value.unwrap().as_ptr()));
+        assert_eq!(first.headers.len(), 2);
+        let headers: Vec<_> = first.headers.clone().collect();
         assert_eq!(headers, [(&b"h"[..], Some(&b"1"[..])), (b"h", Some(b"2"))]);
+        assert_eq!((second.offset, second.timestamp), (1, time + 14));
+        assert_eq!((second.key, second.value), (Some(&b"k2"[..]), Some(&b"two"[..])));
+        assert_eq!((third.offset, third.value, third.headers.len()), (2, None, 0));
         let skimmed = skim_all(&bytes).unwrap();
         assert_eq!(skimmed[2], Skimmed { timestamp_delta: 14, offset_delta: 2, has_key: true });
         assert_eq!(skimmed.len(), 3);
@@ -303,11 +414,12 @@ mod tests {
         assert_eq!(skim_all(&[1]), Err(Malformed::BadLength), "a negative length");
         for end in 1..8 {
             let cut = &with_length(7)[..end];
-            assert!(skim_all(cut).is_err() && Records::new(cut).any(|r| r.is_err()), "{end}");
+            assert!(skim_all(cut).is_err() && walk(1, cut).any(|r| r.is_err()), "{end}");
         }
         // A value that would reach into the next record.
         let reaching = [14, 0, 0, 0, 1, 4, b'v', 0, 14, 0, 0, 0, 1, 2, b'v', 0];
         assert_eq!(skim_all(&reaching), Err(Malformed::BadLength));
+        assert_eq!(walk(2, &reaching).last(), Some(Err(Malformed::Truncated)));
     }
 
     #[test]
@@ -316,8 +428,41 @@ mod tests {
         assert_eq!(skim_all(&[12, 0, 0, 0, 3, 3, 0]).map(|r| r[0].has_key), Ok(false));
         assert_eq!(skim_all(&[12, 0, 0, 0, 1, 1, 1]), Err(Malformed::BadLength));
         assert_eq!(skim_all(&[16, 0, 0, 0, 1, 1, 2, 1, 1]), Err(Malformed::BadLength));
-        let headers = Records::new(&[16, 0, 0, 0, 1, 1, 2, 1, 1]).next().unwrap().unwrap().headers;
-        assert_eq!(headers.map(|header| header.is_err()).collect::<Vec<_>>(), [true]);
+        for bad in [&[16, 0, 0, 0, 1, 1, 2, 1, 1][..], &[12, 0, 0, 0, 1, 1, 1]] {
+            let walked: Vec<_> = walk(1, bad).collect();
+            assert_eq!(walked, [Err(Malformed::BadLength)]);
+        }
+    }
+
+    #[test]
+    fn a_walk_gives_as_many_records_as_the_batch_counts_or_an_error() {
+        let one = [14, 0, 0, 0, 1, 2, b'v', 0];
+        let outcome = |count, times: usize| {
+            let bytes = one.repeat(times);
+            let walked: Vec<_> = walk(count, &bytes).collect();
+            (walked.len(), walked.last().cloned().and_then(Result::err))
+        };
+        assert_eq!(outcome(0, 0), (0, None));
+        assert_eq!(outcome(2, 2), (2, None));
+        assert_eq!(outcome(3, 2), (3, Some(Malformed::BadCount)));
+        assert_eq!(outcome(1, 2), (2, Some(Malformed::BadCount)));
+        assert_eq!(outcome(0, 1), (1, Some(Malformed::BadCount)));
+        assert_eq!(outcome(-1, 1), (1, Some(Malformed::BadCount)));
+        assert_eq!(outcome(i32::MIN, 0), (1, Some(Malformed::BadCount)));
+    }
+
+    #[test]
+    fn a_walk_goes_on_from_its_place() {
+        let batch = from_kafka(Codec::None);
+        let bytes = batch.records();
+        let whole: Vec<_> = Records::new(&batch.header, &bytes).collect();
+        let mut place = Records::new(&batch.header, &bytes).place();
+        for record in &whole {
+            let mut walk = Records::from_place(&batch.header, &bytes, place);
+            assert_eq!(walk.next().as_ref(), Some(record));
+            place = walk.place();
+        }
+        assert_eq!(Records::from_place(&batch.header, &bytes, place).next(), None);
     }
 
     #[test]

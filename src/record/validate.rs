@@ -228,6 +228,8 @@ impl From<Malformed> for Invalid {
             Malformed::BadNumber => "a number in a record has too many bytes",
             Malformed::BadLength => "a field does not fit into its record",
             Malformed::Undecodable => "the records cannot be decompressed",
+            Malformed::BadCount => "the records are not as many as the batch counts",
+            Malformed::Unknown => "unknown magic or codec",
             Malformed::TooLong => {
                 let message = "the records are too long when decompressed";
                 return invalid(ErrorCode::MessageTooLarge, message);

@@ -6,7 +6,7 @@ use kelp::messages::{fetch, produce};
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::wire::{Str, Uuid};
 use kelp::record::batch::Batches;
-use kelp::record::records::Records;
+use kelp::record::unpacked::Unpacked;
 
 /// A time in the past.
 pub(crate) const T: i64 = 1_700_000_000_000;
@@ -117,10 +117,10 @@ pub(crate) fn read(data: &fetch::PartitionData) -> Vec<(i64, String)> {
     let mut all = Vec::new();
     for batch in Batches::new(slices) {
         assert_eq!(batch.checksum(), batch.header.crc);
-        for record in Records::new(&batch.records()) {
+        for record in &Unpacked::new(&batch).unwrap() {
             let record = record.unwrap();
             let value = String::from_utf8(record.value.unwrap().to_vec()).unwrap();
-            all.push((batch.header.base_offset + i64::from(record.offset_delta), value));
+            all.push((record.offset, value));
         }
     }
     all
