@@ -199,6 +199,23 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "writes the seeds of fuzz/"]
+    fn seeds() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds/records");
+        let group = Record::GroupMetadata {
+            key: group_metadata::Key { group: "g".into() },
+            value: Some(group_metadata::Value::default()),
+        };
+        for (name, record) in
+            [("offset", offset(NO_EXPIRY)), ("expiring-offset", offset(9)), ("group", group)]
+        {
+            let (key, value) = record.encode();
+            let input = [&[key.len() as u8], &key[..], &value.unwrap()].concat();
+            std::fs::write(format!("{folder}/{name}"), input).unwrap();
+        }
+    }
+
+    #[test]
     fn offsets_of_the_oldest_brokers_are_read() {
         // Type 0, and version 0 of the value: offset 5, metadata "m", committed at 7.
         let key = Bytes::from_static(&[0, 0, 0, 1, b'g', 0, 1, b't', 0, 0, 0, 1]);

@@ -1,9 +1,11 @@
 //! What `fuzz/` asks of every table: that any bytes are decoded or refused, and that what is
 //! decoded is written as it was understood.
 
+use super::records::{Versioned, for_each_record};
 use crate::protocol::api_key::{ApiKey, for_each_api};
 use crate::protocol::wire::{Reader, Result, Wire, Writer};
 use bytes::Bytes;
+use std::any::type_name;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -24,26 +26,60 @@ pub fn round_trip(kind: Kind, api: ApiKey, version: i16, bytes: Bytes) -> bool {
             )*}
         };
     }
-    for_each_api!(each)(api, version, bytes)
+    for_each_api!(each)(Form { version, is_flexible: api.is_flexible(version) }, bytes)
 }
 
-fn twice<T: Wire>(api: ApiKey, version: i16, bytes: Bytes) -> bool {
-    let Ok(message) = read::<T>(api, version, bytes) else { return false };
-    let written = write(api, version, &message);
+/// The same for the messages in records, and for those in JoinGroup and SyncGroup. The first bytes
+/// of an input of the fuzzer choose one: its place in the list, then that of its version.
+pub fn record_round_trip(input: &[u8]) -> bool {
+    let [message, version, body @ ..] = input else { return false };
+    let (_, versioned) = RECORDS[usize::from(*message) % RECORDS.len()];
+    versioned(*version, Bytes::copy_from_slice(body))
+}
+
+/// Of a message whose version is the one at this place.
+type RoundTrip = fn(u8, Bytes) -> bool;
+
+/// Name and round trip of each message that is carried in records or in other messages.
+const RECORDS: &[(&str, RoundTrip)] = {
+    macro_rules! all {
+        ($($name:ident => $versions:expr, $flexible:expr, $module:ident::$message:ident;)*) => {
+            &[$((stringify!($name), versioned::<super::records::$module::$message>)),*]
+        };
+    }
+    for_each_record!(all)
+};
+
+fn versioned<T: Versioned>(version: u8, bytes: Bytes) -> bool {
+    let (first, last) = (*T::VERSIONS.start(), *T::VERSIONS.end());
+    let version = first + i16::from(version) % (last - first + 1);
+    twice::<T>(Form { version, is_flexible: T::FLEXIBLE.contains(&version) }, bytes)
+}
+
+/// How a message is written.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    version: i16,
+    is_flexible: bool,
+}
+
+fn twice<T: Wire>(form: Form, bytes: Bytes) -> bool {
+    let Ok(message) = read::<T>(form, bytes) else { return false };
+    let (name, written) = (type_name::<T>(), write(form, &message));
     // Bytes are compared and not values: a float may be one that does not equal itself.
-    match read::<T>(api, version, written.clone()) {
-        Ok(again) => assert_eq!(write(api, version, &again), written, "{api:?} v{version}"),
-        Err(error) => panic!("{api:?} v{version} cannot read its own bytes: {error}"),
+    match read::<T>(form, written.clone()) {
+        Ok(again) => assert_eq!(write(form, &again), written, "{name} {form:?}"),
+        Err(error) => panic!("{name} {form:?} cannot read its own bytes: {error}"),
     }
     true
 }
 
-fn read<T: Wire>(api: ApiKey, version: i16, bytes: Bytes) -> Result<T> {
-    T::read(&mut Reader::new(bytes, version, api.is_flexible(version)))
+fn read<T: Wire>(form: Form, bytes: Bytes) -> Result<T> {
+    T::read(&mut Reader::new(bytes, form.version, form.is_flexible))
 }
 
-fn write<T: Wire>(api: ApiKey, version: i16, message: &T) -> Bytes {
-    let mut writer = Writer::new(version, api.is_flexible(version));
+fn write<T: Wire>(form: Form, message: &T) -> Bytes {
+    let mut writer = Writer::new(form.version, form.is_flexible);
     message.write(&mut writer);
     writer.finish().concat().into()
 }
@@ -70,6 +106,16 @@ mod tests {
         frame.extend(api.is_flexible(version).then_some(0));
         frame.extend(body);
         [&(frame.len() as u32).to_be_bytes(), &frame[..]].concat()
+    }
+
+    fn body<T: Wire>(api: ApiKey, version: i16, message: &T) -> Bytes {
+        write(Form { version, is_flexible: api.is_flexible(version) }, message)
+    }
+
+    /// The sample, or the default if that is long: byte fields are, and a seed is small.
+    fn small<T: Wire + Default>(write: impl Fn(&T) -> Bytes) -> Bytes {
+        let sample = write(&T::sample());
+        if sample.len() > 1000 { write(&T::default()) } else { sample }
     }
 
     /// A topic is created, written to, read and deleted.
@@ -110,7 +156,7 @@ mod tests {
         };
         let delete = delete_topics::Request { topic_names: vec!["t".into()], ..Default::default() };
         fn sent<T: Wire>(api: ApiKey, version: i16, request: &T) -> Vec<u8> {
-            frame(api, version, &write(api, version, request))
+            frame(api, version, &body(api, version, request))
         }
         [
             sent(ApiKey::CreateTopics, 5, &create),
@@ -127,37 +173,51 @@ mod tests {
     #[test]
     #[ignore = "writes the seeds of fuzz/"]
     fn seeds() {
-        fn seed<T: Wire + Default>(target: &str, api: ApiKey) {
-            let folder = format!("{}/fuzz/seeds", env!("CARGO_MANIFEST_DIR"));
-            let put = |target: &str, bytes: &[u8]| {
-                fs::create_dir_all(format!("{folder}/{target}")).unwrap();
-                fs::write(format!("{folder}/{target}/{api:?}"), bytes).unwrap();
-            };
+        let put = |target: &str, name: &str, bytes: &[u8]| {
+            let folder = format!("{}/fuzz/seeds/{target}", env!("CARGO_MANIFEST_DIR"));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(format!("{folder}/{name}"), bytes).unwrap();
+        };
+        fn input<T: Wire + Default>(api: ApiKey) -> Vec<u8> {
             let (first, last) = (*api.versions().start(), *api.versions().end());
             let place = ApiKey::ALL.iter().position(|other| *other == api).unwrap();
-            let mut body = write(api, last, &T::sample());
-            // Byte fields are long in samples: a seed is small.
-            if body.len() > 1000 {
-                body = write(api, last, &T::default());
-            }
+            let body = small::<T>(|message| body(api, last, message));
             let input = [&[place as u8, (last - first) as u8], &body[..]].concat();
             assert_eq!(choose(&input), Some((api, last, &body[..])));
-            put(target, &input);
-            if target == "requests" && ApiKey::SERVED.contains(&api) {
-                put("connection", &frame(api, last, &body));
-            }
+            input
         }
         macro_rules! all {
             (served {$($served:tt)*} described {$($described:tt)*}) => {
                 all! { $($served)* $($described)* }
             };
             ($($key:literal => $name:ident $versions:expr, $flexible:expr, $module:ident;)*) => {$(
-                seed::<crate::messages::$module::Request>("requests", ApiKey::$name);
-                seed::<crate::messages::$module::Response>("responses", ApiKey::$name);
+                let request = input::<crate::messages::$module::Request>(ApiKey::$name);
+                put("requests", stringify!($name), &request);
+                let response = input::<crate::messages::$module::Response>(ApiKey::$name);
+                put("responses", stringify!($name), &response);
+                if ApiKey::SERVED.contains(&ApiKey::$name) {
+                    let (api, version, body) = choose(&request).unwrap();
+                    put("connection", stringify!($name), &frame(api, version, body));
+                }
             )*};
         }
         for_each_api!(all);
-        let story_file = format!("{}/fuzz/seeds/connection/story", env!("CARGO_MANIFEST_DIR"));
-        fs::write(story_file, story()).unwrap();
+        put("connection", "story", &story());
+
+        fn record<T: Versioned>(name: &str) -> Vec<u8> {
+            let (first, last) = (*T::VERSIONS.start(), *T::VERSIONS.end());
+            let form = Form { version: last, is_flexible: T::FLEXIBLE.contains(&last) };
+            let place = RECORDS.iter().position(|(other, _)| *other == name).unwrap();
+            let body = small::<T>(|message| write(form, message));
+            [&[place as u8, (last - first) as u8], &body[..]].concat()
+        }
+        macro_rules! all_records {
+            ($($name:ident => $versions:expr, $flexible:expr, $module:ident::$message:ident;)*) => {$(
+                let input = record::<crate::messages::records::$module::$message>(stringify!($name));
+                assert!(record_round_trip(&input));
+                put("records", stringify!($name), &input);
+            )*};
+        }
+        for_each_record!(all_records);
     }
 }

@@ -73,5 +73,5 @@ macro_rules! versioned {
 }
 
 for_each_record!(versioned);
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use for_each_record;
