@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 all=(fuzz)
 parts=("$@")
 ((${#parts[@]})) || parts=("${all[@]}")
+scripts/need.sh rust c c++ || exit 1
 
 part_fuzz() { fuzz/run.sh; }
 

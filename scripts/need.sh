@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# need.sh rust go python java node: says what of these is missing on this machine, and how it is called.
+# need.sh rust go c c++ python java node: says what of these is missing on this machine, and how it is called.
 set -euo pipefail
 missing=()
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -8,6 +8,7 @@ for tool; do
   rust) has cargo || missing+=("Rust 1.95 or newer (cargo)") ;;
   go) has go || missing+=("Go 1.26 or newer (go)") ;;
   c) has cc || missing+=("a C compiler (cc)") ;;
+  c++) has c++ || missing+=("a C++ compiler (c++)") ;;
   python) has python3 || missing+=("Python 3.11 or newer (python3)") ;;
   java)
     has javac || missing+=("a JDK 17 or newer (javac)")

@@ -19,7 +19,7 @@ mkdir -p "$logs"
 . scripts/brokers.sh
 
 part_lint() {
-  cargo fmt --check && cargo clippy --all-targets --all-features --locked -- -D warnings &&
+  cargo fmt --check && (cd fuzz && cargo fmt --check) && cargo clippy --all-targets --all-features --locked -- -D warnings &&
     for module in go-bindings go-bindings/weed tests/clients/go tests/crash tests/messages/kmsg benches/peers; do
       (cd "$module" && test -z "$(gofmt -l . | tee /dev/stderr)" && go vet ./...) || return 1
     done
