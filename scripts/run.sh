@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# PORT=9092 DATA=./data run.sh: a Kafka broker on SeaweedFS. Builds it, then runs master, volume server, filer and gateway in one process
-# until Ctrl-C. Everything is kept in DATA, and is there again at the next start; logs are in DATA/log, the ports of SeaweedFS in DATA/ports.
+# PORT=9092 DATA=./data SET="NAME=VALUE …" run.sh: a Kafka broker on SeaweedFS, with these of Kafka's server properties. Builds it, then runs master,
+# volume server, filer and gateway in one process until Ctrl-C. Everything is kept in DATA, and is there again at the next start; logs are in DATA/log,
+# the ports of SeaweedFS in DATA/ports.
 set -euo pipefail
 port=${PORT:-9092} data=${DATA:-./data}
 weed=$("$(dirname "$0")/build-weed.sh")
@@ -28,6 +29,7 @@ for name in master.port master.port.grpc volume.port volume.port.grpc filer.port
   taken[$number]=1 flags+=("-$name=$number") chosen+="$name=$number"$'\n'
 done
 printf '%s' "$chosen" >"$data/ports"
+for property in ${SET:-}; do flags+=("-mq.kafka.gateway.set=$property"); done
 
 "$weed" -logdir="$data/log" -alsologtostderr=false server -dir="$data/seaweedfs" -ip=127.0.0.1 -ip.bind=127.0.0.1 "${flags[@]}" \
   -master.peers=none -master.telemetry=false -master.volumeSizeLimitMB=1024 -volume.max=0 -volume.preStopSeconds=0 \

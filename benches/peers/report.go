@@ -46,6 +46,13 @@ func report(out io.Writer, files []string) error {
 		case r.Workload == disk || slices.ContainsFunc(rows, isKnown):
 		case r.Workload == "latency":
 			rows = append(rows, latencies...)
+		case strings.HasPrefix(r.Workload, "commits-"):
+			rows = append(rows, row{r.Workload, "1/s", func(r result) float64 { return r.PerSecond }})
+		case strings.HasPrefix(r.Workload, "join-"):
+			rows = append(rows, row{r.Workload, "ms", func(r result) float64 { return r.Seconds * 1000 }})
+		case strings.HasPrefix(r.Workload, "idle-"):
+			rows = append(rows, row{r.Workload, "cores", func(r result) float64 { return r.CPU }},
+				row{r.Workload, "KiB a member", func(r result) float64 { return r.MemberBytes / 1024 }})
 		default:
 			rows = append(rows, row{r.Workload, "MB/s", func(r result) float64 { return r.Megabytes }})
 		}

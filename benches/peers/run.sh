@@ -3,12 +3,14 @@
 # Without names, all three. kafka-again is a second Apache Kafka: what the table says of it is the noise of the machine.
 #
 # ROUNDS=3 DURATION=20s MAX_BYTES=2147483648 (of a produce workload) WARM=30 (seconds under load for a JVM first) PORT=19500 (the first of 30 ports)
-# WORKLOADS="produce-1 consume-1 produce-4 consume-4 latency" DATA=build/bench (deleted first)
+# WORKLOADS="produce-1 consume-1 produce-4 consume-4 latency commits-1 commits-100 join-100 idle-5000" DATA=build/bench (deleted first)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 rounds=${ROUNDS:-3} warm=${WARM:-30} port=${PORT:-19500} data=${DATA:-$root/build/bench}
-read -ra workloads <<<"${WORKLOADS:-produce-1 consume-1 produce-4 consume-4 latency}"
+read -ra workloads <<<"${WORKLOADS:-produce-1 consume-1 produce-4 consume-4 latency commits-1 commits-100 join-100 idle-5000}"
+# The only setting that is not a default: the three seconds that a new group waits for more members are the same for all brokers.
+setting=group.initial.rebalance.delay.ms=0
 flags=(-duration "${DURATION:-20s}" -max-bytes "${MAX_BYTES:-2147483648}")
 brokers=("$@")
 [[ $# -gt 0 ]] || brokers=(kelp weed kafka)
@@ -16,10 +18,10 @@ brokers=("$@")
 start_kelp() {
   local binary=$root/target/release/kelp
   [[ -x $binary ]] || { echo "$binary is missing: cargo build --release --features cli" >&2; exit 1; }
-  spawn kelp "$binary" serve --listen "127.0.0.1:$1" --data "$data/kelp/data"
+  spawn kelp "$binary" serve --listen "127.0.0.1:$1" --data "$data/kelp/data" --set $setting
 }
-start_weed() { PORT=$1 DATA=$data/weed/data spawn weed "$root/scripts/run.sh"; }
-start_kafka() { spawn "${2:-kafka}" "$root/tests/peers/apache-kafka.sh" start "$data/${2:-kafka}/data" "$1"; }
+start_weed() { PORT=$1 DATA=$data/weed/data SET=$setting spawn weed "$root/scripts/run.sh"; }
+start_kafka() { spawn "${2:-kafka}" "$root/tests/peers/apache-kafka.sh" start "$data/${2:-kafka}/data" "$1" $setting; }
 start_kafka-again() { start_kafka "$1" kafka-again; }
 
 declare -A pid address
@@ -74,7 +76,7 @@ done
 for ((round = 1; round <= rounds; round++)); do
   for name in "${brokers[@]}"; do
     before=$(bytes_on_disk "$name")
-    "$data/peers" "${flags[@]}" round "$name" "${address[$name]}" "${workloads[@]}" | sed "s/^/$round /" | tee -a "$data/rounds" | cut -d' ' -f2-
+    "$data/peers" "${flags[@]}" -session "${pid[$name]}" round "$name" "${address[$name]}" "${workloads[@]}" | sed "s/^/$round /" | tee -a "$data/rounds" | cut -d' ' -f2-
     # Only the first round: later ones delete topics meanwhile, some time after they were told to.
     if ((round == 1)); then
       echo "$round {\"broker\":\"$name\",\"workload\":\"disk\",\"bytes\":$(($(bytes_on_disk "$name") - before))}" >>"$data/rounds"

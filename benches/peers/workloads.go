@@ -18,6 +18,7 @@ type bench struct {
 	settings
 	address    string
 	topic      string
+	topicID    kadm.TopicID
 	partitions int
 	retries    atomic.Int64
 	result     result
