@@ -2,6 +2,7 @@
 //!
 //! Only what Kelp obeys, or does for every topic, is there to be described.
 
+use super::config_resources::{BROKER, TOPIC};
 use super::topics::{Refusal, check_name};
 use super::{Broker, Context};
 use crate::config::definition::{Source, Type};
@@ -14,10 +15,6 @@ use crate::messages::describe_configs::{
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
 use std::collections::HashSet;
-
-/// What has configs.
-const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
 
 /// Kafka has no limit; but an answer is a thousand times as long as its question.
 const MAX_RESOURCES: usize = 10_000;

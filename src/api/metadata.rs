@@ -7,6 +7,7 @@
 //! Version notes: in version 0 an empty list means all topics, later null does. Topics go by id
 //! from version 12 on; if one goes by id, those by name are left out, as Kafka does.
 
+use super::successor::leader_epoch;
 use super::topics::{Existing, MAX_PARTITIONS_PER_REQUEST, Refusal, check_name, is_internal};
 use super::{Broker, CLUSTER_OPERATIONS, Context, TOPIC_OPERATIONS};
 use crate::config::topic::Configs;
@@ -26,9 +27,6 @@ use std::time::Duration;
 const NULL_SINCE: i16 = 1;
 /// The first version whose topics can go by id.
 const IDS_SINCE: i16 = 12;
-
-/// A client that is told this does not check whether it talks to the leader it knows.
-const UNKNOWN_EPOCH: i32 = -1;
 
 pub async fn handle(cx: &Context, request: Request) -> Response {
     let broker = &cx.broker;
@@ -187,17 +185,10 @@ fn unknown(name: Str, error_code: ErrorCode) -> MetadataResponseTopic {
 
 fn describe(broker: &Broker, topic: &Topic) -> MetadataResponseTopic {
     let leader = broker.config.node_id;
-    let id = |partition| PartitionId { topic: topic.id, partition };
-    // A successor has reached at least the epoch after ours.
-    let ahead = i32::from(broker.successor().is_some());
-    let epoch = |partition| match broker.log.leader_epoch(id(partition)) {
-        Some(epoch) => epoch + ahead,
-        None => UNKNOWN_EPOCH,
-    };
     let partition = |index| MetadataResponsePartition {
         partition_index: index,
         leader_id: leader,
-        leader_epoch: epoch(index),
+        leader_epoch: leader_epoch(broker, PartitionId { topic: topic.id, partition: index }),
         replica_nodes: vec![leader],
         isr_nodes: vec![leader],
         ..MetadataResponsePartition::default()

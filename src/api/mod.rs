@@ -4,14 +4,21 @@
 //! of sockets and clocks, and calls no other handler.
 
 pub mod api_versions;
+mod config_resources;
+pub mod create_acls;
 pub mod create_topics;
+pub mod delete_acls;
 pub mod delete_topics;
+pub mod describe_acls;
 pub mod describe_cluster;
 pub mod describe_configs;
+pub mod describe_topic_partitions;
 pub mod fetch;
 pub mod find_coordinator;
 pub mod init_producer_id;
+pub mod list_config_resources;
 pub mod list_offsets;
+pub mod list_partition_reassignments;
 pub mod metadata;
 pub mod produce;
 mod successor;
@@ -56,6 +63,9 @@ impl Context {
 const CLUSTER_OPERATIONS: i32 = 1 << 5 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12;
 const TOPIC_OPERATIONS: i32 =
     1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 11;
+
+/// What the APIs that change ACLs answer along with SECURITY_DISABLED.
+const NO_AUTHORIZER: &str = "No Authorizer is configured.";
 
 /// The parts of an engine that handlers ask.
 pub struct Broker {

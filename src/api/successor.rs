@@ -23,3 +23,13 @@ impl<'a> Successor<'a> {
         Some(self.broker.log.leader_epoch(partition)? + 1)
     }
 }
+
+/// A client that is told this does not check whether it talks to the leader it knows.
+const UNKNOWN_EPOCH: i32 = -1;
+
+/// The leader epoch that clients are told of a partition.
+pub(super) fn leader_epoch(broker: &Broker, partition: PartitionId) -> i32 {
+    // A successor has reached at least the epoch after ours.
+    let ahead = i32::from(broker.successor().is_some());
+    broker.log.leader_epoch(partition).map_or(UNKNOWN_EPOCH, |epoch| epoch + ahead)
+}

@@ -95,6 +95,8 @@ properties! {
     /// The partitions of `__consumer_offsets`, and so how many parts the groups are spread over.
     /// Fixed once the topic is there.
     offsets_topic_num_partitions: i32 = 50, "offsets.topic.num.partitions", Allowed::AtLeast(1);
+    /// The most partitions that one DescribeTopicPartitions answers.
+    max_request_partition_size_limit: i32 = 2000, "max.request.partition.size.limit", Allowed::AtLeast(1);
     /// How long a request waits for the host's storage when the client sets no time of its own.
     host_timeout_ms: i64 = 30_000, "host.timeout.ms", Allowed::AtLeast(1);
     /// The most partitions of all topics together.

@@ -18,8 +18,14 @@ macro_rules! for_each_api {
                 19  => CreateTopics                          0..=7,   5..,        create_topics;
                 20  => DeleteTopics                          0..=6,   4..,        delete_topics;
                 22  => InitProducerId                        0..=5,   2..,        init_producer_id;
+                29  => DescribeAcls                          0..=3,   2..,        describe_acls;
+                30  => CreateAcls                            0..=3,   2..,        create_acls;
+                31  => DeleteAcls                            0..=3,   2..,        delete_acls;
                 32  => DescribeConfigs                       0..=4,   4..,        describe_configs;
+                46  => ListPartitionReassignments            0..=0,   0..,        list_partition_reassignments;
                 60  => DescribeCluster                       0..=2,   0..,        describe_cluster;
+                74  => ListConfigResources                   0..=1,   0..,        list_config_resources;
+                75  => DescribeTopicPartitions               0..=0,   0..,        describe_topic_partitions;
             }
             // Those that are tables only, until their handler comes.
             described {
@@ -39,9 +45,6 @@ macro_rules! for_each_api {
                 26  => EndTxn                                0..=5,   3..,        end_txn;
                 27  => WriteTxnMarkers                       0..=2,   1..,        write_txn_markers;
                 28  => TxnOffsetCommit                       0..=6,   3..,        txn_offset_commit;
-                29  => DescribeAcls                          0..=3,   2..,        describe_acls;
-                30  => CreateAcls                            0..=3,   2..,        create_acls;
-                31  => DeleteAcls                            0..=3,   2..,        delete_acls;
                 33  => AlterConfigs                          0..=2,   2..,        alter_configs;
                 34  => AlterReplicaLogDirs                   0..=2,   2..,        alter_replica_log_dirs;
                 35  => DescribeLogDirs                       0..=5,   2..,        describe_log_dirs;
@@ -55,7 +58,6 @@ macro_rules! for_each_api {
                 43  => ElectLeaders                          0..=2,   2..,        elect_leaders;
                 44  => IncrementalAlterConfigs               0..=1,   1..,        incremental_alter_configs;
                 45  => AlterPartitionReassignments           0..=1,   0..,        alter_partition_reassignments;
-                46  => ListPartitionReassignments            0..=0,   0..,        list_partition_reassignments;
                 47  => OffsetDelete                          0..=0,   i16::MAX.., offset_delete;
                 48  => DescribeClientQuotas                  0..=1,   1..,        describe_client_quotas;
                 49  => AlterClientQuotas                     0..=1,   1..,        alter_client_quotas;
@@ -82,8 +84,6 @@ macro_rules! for_each_api {
                 71  => GetTelemetrySubscriptions             0..=0,   0..,        get_telemetry_subscriptions;
                 72  => PushTelemetry                         0..=0,   0..,        push_telemetry;
                 73  => AssignReplicasToDirs                  0..=0,   0..,        assign_replicas_to_dirs;
-                74  => ListConfigResources                   0..=1,   0..,        list_config_resources;
-                75  => DescribeTopicPartitions               0..=0,   0..,        describe_topic_partitions;
                 76  => ShareGroupHeartbeat                   1..=1,   0..,        share_group_heartbeat;
                 77  => ShareGroupDescribe                    1..=1,   0..,        share_group_describe;
                 78  => ShareFetch                            1..=2,   0..,        share_fetch;
