@@ -90,7 +90,9 @@ impl Groups {
     /// Whoever commits an offset without a group makes one, which has no members.
     pub(super) fn create_if_absent(&mut self, id: &Str) {
         if !self.by_id.contains_key(id) {
-            self.by_id.insert(id.clone(), Arc::new(Group::new(id.clone(), None)));
+            // A copy: this one shares the memory of a whole request.
+            let id = Str::from(&**id);
+            self.by_id.insert(id.clone(), Arc::new(Group::new(id, None)));
         }
     }
 
