@@ -225,8 +225,7 @@ impl Machine for Shard {
                 self.offsets.commit(groups, ticket, &client, request)
             }
             Request::OffsetFetch(request) => {
-                let exists = self.groups.get(&request.group_id).is_some();
-                let response = self.offsets.fetch(exists, request);
+                let response = self.offsets.fetch(request);
                 Outcome::answer(ticket, Response::OffsetFetch(response))
             }
             Request::OffsetDelete(request) => self.delete_offsets(ticket, request),
