@@ -49,7 +49,7 @@ impl Codec {
             Self::None => Box::new(bytes),
             Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
             Self::Snappy => Box::new(snappy(bytes)?),
-            Self::Lz4 => Box::new(lz4(bytes)?),
+            Self::Lz4 => Box::new(lz4(bytes, bytes)?),
             Self::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(bytes);
                 Box::new(decoder.map_err(|_| Malformed::Undecodable)?)
@@ -78,8 +78,33 @@ impl<'a> Stream<'a> {
 
     /// Ends with an error when the records are longer than `limit`, and not much behind it.
     pub fn with_limit(codec: Codec, bytes: &'a [u8], limit: u64) -> Result<Self> {
-        let from = codec.decompress(bytes)?;
-        Ok(Self { from, window: Box::new([0; WINDOW_BYTES]), at: 0, end: 0, passed: 0, limit })
+        Ok(Self::from_reader(codec.decompress(bytes)?, limit))
+    }
+
+    /// Reads an LZ4 frame in a message of magic 0. KAFKA-3160: clients of that time put a wrong
+    /// checksum into the frame's header, so it is not looked at.
+    pub fn of_lz4_of_magic_0(bytes: &'a [u8]) -> Result<Self> {
+        let from = lz4_with_right_header(bytes).ok_or(Malformed::Undecodable)?;
+        Ok(Self::from_reader(Box::new(lz4(bytes, from)?), MAX_DECOMPRESSED_BYTES))
+    }
+
+    fn from_reader(from: Box<dyn Read + 'a>, limit: u64) -> Self {
+        Self { from, window: Box::new([0; WINDOW_BYTES]), at: 0, end: 0, passed: 0, limit }
+    }
+
+    /// Takes so many bytes and puts them behind those in `to`, which grows as they come.
+    pub fn take(&mut self, bytes: usize, to: &mut Vec<u8>) -> Result<()> {
+        let mut left = bytes;
+        while left > 0 {
+            if !self.fill()? {
+                return Err(Malformed::Truncated);
+            }
+            let step = left.min(self.end - self.at);
+            to.extend_from_slice(&self.window[self.at..][..step]);
+            self.at += step;
+            left -= step;
+        }
+        Ok(())
     }
 
     /// Moves the window on when all in it was taken; false at the end.
@@ -141,14 +166,27 @@ impl Source for Stream<'_> {
 
 /// Java's readers, Kafka's own among them, cannot read blocks that depend on earlier ones, so
 /// Kafka takes no such frame.
-fn lz4(bytes: &[u8]) -> Result<lz4_flex::frame::FrameDecoder<&[u8]>> {
+fn lz4<R: Read>(bytes: &[u8], from: R) -> Result<lz4_flex::frame::FrameDecoder<R>> {
     const INDEPENDENT_BLOCKS: u8 = 1 << 5;
-    match bytes.get(4) {
+    match bytes.get(LZ4_FLAGS_AT) {
         Some(flags) if flags & INDEPENDENT_BLOCKS != 0 => {
-            Ok(lz4_flex::frame::FrameDecoder::new(bytes))
+            Ok(lz4_flex::frame::FrameDecoder::new(from))
         }
         _ => Err(Malformed::Undecodable),
     }
+}
+
+/// Where the flags of an LZ4 frame stand, the first byte that the checksum of its header covers.
+const LZ4_FLAGS_AT: usize = 4;
+
+/// The same frame, but for the last byte of its header.
+fn lz4_with_right_header(frame: &[u8]) -> Option<impl Read + '_> {
+    const CONTENT_SIZE: u8 = 1 << 3;
+    let flags = frame.get(LZ4_FLAGS_AT)?;
+    let checksum_at = if flags & CONTENT_SIZE == 0 { 6 } else { 14 };
+    let (header, rest) = frame.split_at_checked(checksum_at)?;
+    let checksum = twox_hash::XxHash32::oneshot(0, &header[LZ4_FLAGS_AT..]).to_be_bytes()[2];
+    Some(header.chain(std::io::repeat(checksum).take(1)).chain(rest.get(1..)?))
 }
 
 /// Snappy comes raw, as librdkafka writes it, or in the blocks of the `snappy-java` library: a

@@ -56,20 +56,20 @@ const NO_TIMESTAMP: i64 = -1;
 /// The first Produce version that may bring zstd (KIP-110).
 const FIRST_ZSTD_VERSION: i16 = 7;
 
-fn invalid(code: ErrorCode, message: &'static str) -> Invalid {
+pub(super) fn invalid(code: ErrorCode, message: &'static str) -> Invalid {
     Invalid { code, message, records: Vec::new() }
 }
 
-fn invalid_record(message: &'static str) -> Invalid {
+pub(super) fn invalid_record(message: &'static str) -> Invalid {
     invalid(ErrorCode::InvalidRecord, message)
 }
 
-/// The one batch that a Produce request of `api_version` 3 or later has for a partition. Bytes
-/// behind it that are no whole batch are dropped, as Kafka does.
+/// The one batch that a Produce request has for a partition. Bytes behind it that are no whole
+/// batch are dropped, as Kafka does.
 pub fn only_batch(mut records: Bytes, api_version: i16) -> Result<Batch, Invalid> {
     let header = whole_batch(&records)?.ok_or(invalid_record("there is no whole batch"))?;
     if header.magic != batch::MAGIC {
-        return Err(invalid_record("Produce 3 and later take no message sets"));
+        return Err(invalid_record("Produce 4 and later take no message sets"));
     }
     if api_version < FIRST_ZSTD_VERSION
         && Codec::from_attributes(header.attributes) == Some(Codec::Zstd)
