@@ -20,14 +20,12 @@ use crate::messages::produce::{
 };
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
+use crate::record::convert::{is_message_set, to_batch};
 use crate::record::validate::{Invalid, Rules, check, only_batch};
 use crate::store::topics::{Topic, Topics};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-
-/// The first version that brings record batches; older ones bring message sets.
-const FIRST_BATCH_VERSION: i16 = 3;
 
 /// The first version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
@@ -115,10 +113,17 @@ impl Produce<'_> {
     ) -> Result<Placed, Refused> {
         let topic = topic?;
         let id = topic.partition(data.index).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-        if self.cx.api_version < FIRST_BATCH_VERSION {
-            return Err(ErrorCode::UnsupportedForMessageFormat.into());
-        }
-        let mut batch = only_batch(data.records.unwrap_or_default(), self.cx.api_version)?;
+        let broker = &self.cx.broker;
+        // To look its configs up takes longer than all the rest for a small batch.
+        let rules = match topic.configs.is_empty() {
+            true => broker.default_rules,
+            false => rules(&topic.configs, &broker.config),
+        };
+        let records = data.records.unwrap_or_default();
+        let mut batch = match is_message_set(&records, self.cx.api_version) {
+            true => to_batch(&records, &rules)?,
+            false => only_batch(records, self.cx.api_version)?,
+        };
         if !matches!(self.acks, -1..=1) {
             return Err(ErrorCode::InvalidRequiredAcks.into());
         }
@@ -132,15 +137,9 @@ impl Produce<'_> {
                 false => ErrorCode::TransactionalIdAuthorizationFailed.into(),
             });
         }
-        let broker = &self.cx.broker;
         let partition = timeout_at(self.deadline, broker.log.partition(id)).await;
         let partition = partition.map_err(|_| ErrorCode::RequestTimedOut)?;
         let partition = partition.map_err(ErrorCode::from)?;
-        // To look its configs up takes longer than all the rest for a small batch.
-        let rules = match topic.configs.is_empty() {
-            true => broker.default_rules,
-            false => rules(&topic.configs, &broker.config),
-        };
         check(&mut batch, &rules, wall_clock_ms())
             .map_err(|invalid| Refused::by(&partition, invalid))?;
         let room = timeout_at(self.deadline, broker.log.room_for(batch.len())).await;

@@ -77,6 +77,21 @@ fn put_varint(bytes: &mut BytesMut, value: i64) {
     bytes.put_u8(rest as u8);
 }
 
+/// `a` and `b` as message sets of magic 0 and 1, at offsets 0 and 1 and of the time [`T`]: Apache
+/// Kafka 3.9.2 made them of a batch.
+const SETS: [&str; 2] = [
+    "00000000000000000000000f51df3a320000ffffffff0000000161\
+     00000000000000010000000fc8d66b880000ffffffff0000000162",
+    "00000000000000000000001742b4af0201000000018bcfe56800ffffffff0000000161\
+     000000000000000100000017dbbdfeb801000000018bcfe56800ffffffff0000000162",
+];
+
+/// The message set of `a` and `b` of this magic.
+pub(crate) fn message_set(magic: usize) -> Bytes {
+    let digits: Vec<u32> = SETS[magic].chars().map(|c| c.to_digit(16).unwrap()).collect();
+    digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+}
+
 /// A request to append one batch to partition 0 of a topic.
 pub(crate) fn produce(topic: &str, records: Bytes) -> produce::Request {
     produce::Request {

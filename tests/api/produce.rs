@@ -1,4 +1,4 @@
-use crate::batch::{Batch, produce};
+use crate::batch::{Batch, message_set, produce};
 use crate::broker::Broker;
 use crate::storage::Held;
 use bytes::Bytes;
@@ -44,13 +44,43 @@ fn a_batch_is_stored_in_every_version_that_brings_one() {
 }
 
 #[test]
-fn message_sets_are_refused() {
+fn message_sets_are_stored_as_batches_in_every_version_that_brings_them() {
     let broker = clicks();
+    let mut expected = Vec::new();
+    for version in 0..=3 {
+        for magic in [0, 1] {
+            let answer = ask(&broker, version, &produce("clicks", message_set(magic)));
+            assert_eq!(answer.error_code, ErrorCode::None, "version {version}, magic {magic}");
+            let end = expected.len() as i64;
+            assert_eq!(answer.base_offset, end);
+            expected.extend([(end, "a".to_string()), (end + 1, "b".to_string())]);
+        }
+    }
+    assert_eq!(broker.records("clicks"), expected);
+    // Clients of that time may send a batch all the same.
     for version in 0..=2 {
         let answer = ask(&broker, version, &produce("clicks", Batch::of(&["a"]).encode()));
-        assert_eq!(answer.error_code, ErrorCode::UnsupportedForMessageFormat);
-        assert_eq!(answer.base_offset, -1);
+        assert_eq!(answer.error_code, ErrorCode::None, "version {version}");
     }
+    for version in 4..=12 {
+        let answer = ask(&broker, version, &produce("clicks", message_set(1)));
+        assert_eq!(answer.error_code, ErrorCode::InvalidRecord, "version {version}");
+    }
+}
+
+#[test]
+fn message_sets_are_held_to_the_rules_of_their_topic() {
+    let broker = clicks();
+    let set = message_set(1);
+    let code = |set: Bytes| ask(&broker, 2, &produce("clicks", set)).error_code;
+    let mut corrupt = set.to_vec();
+    corrupt[12] ^= 1;
+    assert_eq!(code(corrupt.into()), ErrorCode::CorruptMessage);
+    assert_eq!(code(set.slice(..20)), ErrorCode::InvalidRecord);
+    // Each message is shorter than a batch may be, but not all together.
+    let many = 20_000;
+    assert_eq!(code(set.repeat(many).into()), ErrorCode::None);
+    assert_eq!(code(set.repeat(5 * many).into()), ErrorCode::MessageTooLarge);
 }
 
 #[test]
