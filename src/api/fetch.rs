@@ -1,9 +1,13 @@
 //! Fetch: reads batches, at once or when there are enough of them.
 //!
+//! Versions 0–3 are of clients that know message sets only, so what was read is converted (KIP-283).
+//! A set may begin before the offset that was asked for: clients leave out what they did not ask for.
+//!
 //! No fetch session is opened yet: session id 0 tells the client to ask for all its partitions
 //! each time (KIP-227), and a request in a session is told that there is none.
 //!
-//! Source: KIP-74, KIP-227, KIP-320, KIP-516; `KafkaApis.handleFetchRequest` of Apache Kafka 4.4.
+//! Source: KIP-74, KIP-227, KIP-320, KIP-516; `KafkaApis.handleFetchRequest` of Apache Kafka 4.4, for
+//! message sets `LazyDownConversionRecords` of 3.9.
 
 use super::successor::Successor;
 use super::{Broker, Context, Reply};
@@ -14,12 +18,16 @@ use crate::messages::fetch::{
 };
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Records;
+use crate::record::batch::Batches;
+use crate::record::convert::to_message_set;
 use crate::store::topics::{Topic, Topics};
+use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The first version that reads record batches; older ones want message sets.
-const FIRST_BATCH_VERSION: i16 = 4;
+/// The last version of clients that ask for their partitions in the same order each time. If only
+/// the first batch came whole, others could stay behind it for ever (KIP-74).
+const LAST_VERSION_OF_ONE_ORDER: i16 = 2;
 
 /// The first version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
@@ -45,6 +53,7 @@ pub async fn handle(cx: &Context, request: Request) -> Reply<Response> {
             max_bytes: request.max_bytes.clamp(0, cx.broker.config.fetch_max_bytes) as usize,
             min_bytes: request.min_bytes.max(0) as usize,
             max_wait: Duration::from_millis(request.max_wait_ms.max(0) as u64),
+            is_one_of_each: cx.api_version <= LAST_VERSION_OF_ONE_ORDER,
         },
     };
     let topics = cx.broker.storage.topics();
@@ -52,13 +61,24 @@ pub async fn handle(cx: &Context, request: Request) -> Reply<Response> {
         answer.add_topic(cx, &topics, topic).await;
     }
     if answer.fetch.read().await {
+        answer.convert().await;
         return Reply::Ready(answer.finish(&cx.broker, &topics));
     }
     let broker = cx.broker.clone();
     Reply::Deferred(Box::pin(async move {
         answer.fetch.wait(&broker.log).await;
+        answer.convert().await;
         answer.finish(&broker, &topics)
     }))
+}
+
+/// The magic of the messages that clients of this version know, if they know no batches.
+fn message_magic(version: i16) -> Option<i8> {
+    match version {
+        0 | 1 => Some(0),
+        2 | 3 => Some(1),
+        _ => None,
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +143,6 @@ impl Answer {
     ) -> Result<Position, ErrorCode> {
         self.isolation?;
         let id = topic?.partition(wanted.partition).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-        if self.version < FIRST_BATCH_VERSION {
-            return Err(ErrorCode::UnsupportedVersion);
-        }
         if self.is_follower {
             // Nobody replicates from this broker: the store keeps the data safe.
             return Err(ErrorCode::NotLeaderOrFollower);
@@ -134,6 +151,29 @@ impl Answer {
         let max_bytes = wanted.partition_max_bytes.max(0) as usize;
         let epoch = wanted.current_leader_epoch;
         Ok(Position::new(partition, wanted.fetch_offset, max_bytes, epoch))
+    }
+
+    /// Makes message sets of what was read, for clients that want these. They may come to more than
+    /// the batches did, so the answer's limit is kept anew.
+    async fn convert(&mut self) {
+        let Some(magic) = message_magic(self.version) else { return };
+        let mut left = self.fetch.max_bytes;
+        for position in &mut self.fetch.positions {
+            let Ok(found) = &mut position.found else { continue };
+            let batches = std::mem::take(&mut found.records);
+            if left == 0 {
+                continue;
+            }
+            let limit = position.max_bytes.min(left);
+            let high_watermark = found.bounds.high_watermark;
+            match message_sets(batches, magic, position.offset, limit, high_watermark).await {
+                Ok(sets) => {
+                    left = left.saturating_sub(sets.iter().map(Bytes::len).sum());
+                    found.records = sets;
+                }
+                Err(code) => position.found = Err(code),
+            }
+        }
     }
 
     fn finish(mut self, broker: &Broker, topics: &Topics) -> Response {
@@ -181,6 +221,47 @@ impl Answer {
     }
 }
 
+/// What a client that asked for `offset` gets of these batches: the first that has something for it
+/// whole, however much longer that becomes, and more up to the limit (KIP-283).
+async fn message_sets(
+    batches: Vec<Bytes>,
+    magic: i8,
+    offset: i64,
+    limit: usize,
+    high_watermark: i64,
+) -> Result<Vec<Bytes>, ErrorCode> {
+    let (mut sets, mut bytes, mut next_offset) = (Vec::new(), 0, high_watermark);
+    for batch in Batches::new(batches) {
+        if bytes > 0 && bytes + batch.len() > limit {
+            break;
+        }
+        let set = match to_message_set(&batch, magic, offset) {
+            Ok(set) => set,
+            Err(code) if sets.is_empty() => return Err(code),
+            // It is told when it comes back for this batch.
+            Err(_) => break,
+        };
+        next_offset = batch.header.last_offset() + 1;
+        if !set.is_empty() {
+            bytes += set.len();
+            sets.push(Bytes::from(set));
+        }
+        // A batch takes milliseconds, which others need not wait for.
+        tokio::task::yield_now().await;
+    }
+    if sets.is_empty() && next_offset < high_watermark {
+        sets.push(cut_message(next_offset, limit));
+    }
+    Ok(sets)
+}
+
+/// The beginning of a message that did not fit. There are more records, but all that did is nothing
+/// to old clients (control batches), who would ask for the same for ever. So they ask for more.
+fn cut_message(offset: i64, limit: usize) -> Bytes {
+    let length = i32::try_from(limit.saturating_mul(2)).map_or(i32::MAX, |length| length.max(100));
+    [&offset.to_be_bytes()[..], &length.to_be_bytes()].concat().into()
+}
+
 /// Puts what was found at a position into the answer.
 fn fill(partition: &mut PartitionData, position: Position, is_committed: bool) {
     partition.aborted_transactions = None;
@@ -193,5 +274,40 @@ fn fill(partition: &mut PartitionData, position: Position, is_committed: bool) {
             partition.records = Some(Records(found.records));
             partition.aborted_transactions = is_committed.then(Vec::new);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::message_set::Messages;
+    use crate::record::testing::Draft;
+
+    /// The sets for a client that asks for offset 0, of batches that follow each other from there.
+    async fn sets(drafts: &[Draft], high_watermark: i64) -> Vec<Bytes> {
+        let mut offset = 0;
+        let batches = drafts.iter().map(|draft| {
+            let mut batch = draft.batch();
+            batch.stamp(offset, 0);
+            offset = batch.header.last_offset() + 1;
+            batch.to_bytes()
+        });
+        message_sets(batches.collect(), 1, 0, 100, high_watermark).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_client_never_asks_for_ever_for_what_it_cannot_be_given() {
+        let control = Draft { attributes: 1 << 5, ..Draft::of(&["marker"]) };
+        let data = Draft::of(&["a"]);
+        // What it can be given is behind what it cannot.
+        let brought = sets(&[control.clone(), data], 2).await.concat();
+        assert_eq!(Messages::new(&brought).map(|m| m.unwrap().offset).collect::<Vec<_>>(), [1]);
+        // Nothing is behind it yet: the client waits for that.
+        assert_eq!(sets(std::slice::from_ref(&control), 1).await.concat(), []);
+        // Something is, but did not fit. To the client it looks like a longer message that was cut.
+        let brought = sets(&[control], 2).await.concat();
+        let length = i32::from_be_bytes(brought[8..12].try_into().unwrap());
+        assert!(brought.len() == 12 && length > 100);
+        assert!(Messages::new(&brought).next().is_none());
     }
 }

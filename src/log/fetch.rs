@@ -39,6 +39,8 @@ pub struct Fetch {
     pub max_bytes: usize,
     pub min_bytes: usize,
     pub max_wait: Duration,
+    /// Whether a batch of each position comes whole, not only the first of all.
+    pub is_one_of_each: bool,
 }
 
 impl Position {
@@ -90,7 +92,8 @@ impl Fetch {
         for position in &mut self.positions {
             // KIP-74: the first batch comes whole however long it is, so that nobody is stuck.
             let left = self.max_bytes.saturating_sub(bytes);
-            position.found = position.read(left, bytes == 0).await;
+            let at_least_one = bytes == 0 || self.is_one_of_each && left > 0;
+            position.found = position.read(left, at_least_one).await;
             match &position.found {
                 Ok(found) => bytes += found.bytes,
                 Err(_) => failed = true,
@@ -192,7 +195,7 @@ mod tests {
 
     /// A fetch that is content with one byte and waits for long.
     fn fetch(positions: Vec<Position>) -> Fetch {
-        Fetch { positions, max_bytes: 1 << 20, min_bytes: 1, max_wait: HOUR }
+        Fetch { positions, max_bytes: 1 << 20, min_bytes: 1, max_wait: HOUR, is_one_of_each: false }
     }
 
     fn bytes(fetch: &Fetch) -> Vec<Result<usize, ErrorCode>> {

@@ -1,7 +1,8 @@
-use crate::batch::{Batch, fetch, read};
+use crate::batch::{Batch, fetch, message_set, produce, read};
 use crate::broker::Broker;
 use crate::storage::Held;
 use kelp::messages::fetch::{PartitionData, Request, Response};
+use kelp::messages::produce;
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
 use kelp::protocol::wire::Uuid;
@@ -47,9 +48,95 @@ fn records_are_read_in_every_version_that_knows_batches() {
         assert_eq!(offsets, (2, 2, log_start_offset));
         assert_eq!((data.aborted_transactions, data.preferred_read_replica), (None, -1));
     }
+}
+
+/// The bytes in what a fetch brought.
+fn bytes(data: &PartitionData) -> Vec<u8> {
+    data.records.clone().unwrap().0.concat()
+}
+
+#[test]
+fn older_versions_get_message_sets() {
+    let broker = clicks();
     for version in 0..=3 {
+        let set = message_set(usize::from(version > 1));
         let data = ask(&broker, version, &fetch("clicks", 0));
-        assert_eq!(data.error_code, ErrorCode::UnsupportedVersion, "version {version}");
+        assert_eq!((data.error_code, data.high_watermark), (ErrorCode::None, 2));
+        assert_eq!(bytes(&data), set, "version {version}");
+        let data = ask(&broker, version, &fetch("clicks", 1));
+        assert_eq!(bytes(&data), set[set.len() / 2..], "version {version}");
+        let data = ask(&broker, version, &fetch("clicks", 2));
+        assert_eq!((data.error_code, bytes(&data)), (ErrorCode::None, vec![]));
+        assert_eq!(refused(&broker, version, &fetch("clicks", 3)), ErrorCode::OffsetOutOfRange);
+    }
+    // What came as a message set goes as one.
+    let request = produce("clicks", message_set(1));
+    let _: produce::Response = broker.ask(ApiKey::Produce, 2, &request);
+    let data = ask(&broker, 3, &fetch("clicks", 2));
+    let mut expected = message_set(1).to_vec();
+    expected[7] = 2;
+    expected[35 + 7] = 3;
+    assert_eq!(bytes(&data), expected);
+}
+
+#[test]
+fn a_batch_that_grows_when_it_is_converted_comes_whole_and_others_while_they_fit() {
+    let broker = clicks();
+    let values: Vec<String> = (0..100).map(|i| i.to_string()).collect();
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    for _ in 0..3 {
+        broker.produce("clicks", &Batch::of(&values));
+    }
+    let mut request = fetch("clicks", 2);
+    let batch_bytes = Batch::of(&values).encode().len();
+    // Records of 8 or 9 bytes become messages of 35 or 36.
+    let set_bytes = 10 * 35 + 90 * 36;
+    for (limit, sets) in [(1, 1), (batch_bytes, 1), (2 * batch_bytes, 1), (1 << 20, 3)] {
+        request.topics[0].partitions[0].partition_max_bytes = limit as i32;
+        assert_eq!(bytes(&ask(&broker, 3, &request)).len(), sets * set_bytes, "{limit}");
+    }
+}
+
+#[test]
+fn in_versions_of_clients_that_ask_in_one_order_each_partition_brings_a_batch() {
+    let broker = clicks();
+    let batch = Batch::of(&["a", "b"]).encode();
+    let mut request = produce("clicks", batch);
+    request.topic_data[0].partition_data[0].index = 1;
+    let _: produce::Response = broker.ask(ApiKey::Produce, 12, &request);
+    let mut request = fetch("clicks", 0);
+    request.topics[0].partitions[0].partition_max_bytes = 1;
+    let mut other = request.topics[0].partitions[0].clone();
+    other.partition = 1;
+    request.topics[0].partitions.push(other);
+    for version in 0..=4 {
+        let answer: Response = broker.ask(ApiKey::Fetch, version, &request);
+        let partitions = &answer.responses[0].partitions;
+        let has_records = |data: &PartitionData| !bytes(data).is_empty();
+        // KIP-74: from version 3 on clients change the order, so each comes first some time.
+        let expected = [true, version < 3];
+        assert_eq!([has_records(&partitions[0]), has_records(&partitions[1])], expected);
+    }
+}
+
+#[test]
+fn what_no_message_set_can_hold_is_refused() {
+    let broker = clicks();
+    // Kafka's console producer wrote it: three records by zstd.
+    let zstd = "0000000000000000000000700000000002a2a0f17e000400000002000001a229a737f3000001a229\
+        a73881000000000000003d0000000000000000000328b52ffd00589c0100c4025e000000046b313e6f6e65200\
+        4026802310268023218009c0202046b320674776f0012009c0204046b3301000100872e09010000";
+    let digits: Vec<u32> = zstd.chars().map(|c| c.to_digit(16).unwrap()).collect();
+    let zstd: Vec<u8> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
+    let answer: produce::Response =
+        broker.ask(ApiKey::Produce, 12, &produce("clicks", zstd.into()));
+    assert_eq!(answer.responses[0].partition_responses[0].error_code, ErrorCode::None);
+    for version in 0..=3 {
+        // What is before it is not.
+        let data = ask(&broker, version, &fetch("clicks", 0));
+        assert_eq!(bytes(&data), message_set(usize::from(version > 1)));
+        let code = refused(&broker, version, &fetch("clicks", 2));
+        assert_eq!(code, ErrorCode::UnsupportedCompressionType);
     }
 }
 
