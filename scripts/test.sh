@@ -39,7 +39,7 @@ part_go() {
 }
 
 # The cases of issue trackers that need what Kelp has so far.
-cases=(01 02 03 04 06 09 11 12 13 14 16 26)
+cases=(01 02 03 04 05 06 09 11 12 13 14 16 26)
 run_cases() { # NAME ADDRESS
   local bad=0 n
   for n in "${cases[@]}"; do
