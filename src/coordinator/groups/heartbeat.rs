@@ -29,6 +29,9 @@ impl At<'_> {
         &self,
         request: &heartbeat::Request,
     ) -> Result<(&Group, &Member), ErrorCode> {
+        if request.group_id.is_empty() {
+            return Err(ErrorCode::InvalidGroupId);
+        }
         let group = self.groups.get(&request.group_id).ok_or(ErrorCode::UnknownMemberId)?;
         let instance = request.group_instance_id.as_ref();
         let member = group.check_member(&request.member_id, instance)?;

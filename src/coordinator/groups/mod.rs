@@ -14,26 +14,29 @@
 //! assignments, that it became empty. All else (who joins, parked requests, timers) a restart
 //! forgets: members then go on in the generation that was kept, or rejoin.
 
-// What joins, rebalances and expires comes with the next commits, and uses the rest.
-#![allow(dead_code)]
-
 mod describe;
+mod draft;
+mod expire;
 mod group;
 mod heartbeat;
 mod join;
 mod leave;
 mod member;
 mod offsets;
+mod rebalance;
 mod sync;
 mod timers;
+
+#[cfg(test)]
+mod tests;
 
 pub use group::{CONSUMER, Group, Initial, State};
 pub use member::Member;
 pub use timers::{Due, Timer};
 
 use super::records::Record;
-use super::shard::{Config, Shard};
-use super::{Millis, Now, Outcome};
+use super::shard::Config;
+use super::{Millis, Now};
 use crate::messages::records::group_metadata::{Key, Value};
 use crate::protocol::wire::Str;
 use std::collections::BTreeMap;
@@ -121,14 +124,5 @@ impl Groups {
 
     pub(super) fn deadline(&self) -> Option<Millis> {
         self.timers.first().map(|(at, _)| *at)
-    }
-}
-
-impl At<'_> {
-    pub(super) fn expire(self) -> Outcome<Shard> {
-        todo!()
-    }
-    pub(super) fn loaded(self) -> Outcome<Shard> {
-        todo!()
     }
 }

@@ -45,6 +45,11 @@ impl Timers {
         timers.iter().for_each(|timer| self.cancel(timer));
     }
 
+    #[cfg(test)]
+    pub(super) fn is_set(&self, timer: &Timer) -> bool {
+        self.at.contains_key(timer)
+    }
+
     pub(super) fn first(&self) -> Option<&(Millis, Timer)> {
         self.in_order.first()
     }
