@@ -15,7 +15,7 @@ LEVELS = {
     "sarama": ("0.8.2.0", "0.9.0.0", "0.10.2.0", "1.0.0", "2.0.0"),
     "franz-go": ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1",
                  *(f"2.{minor}" for minor in range(9)), *(f"3.{minor}" for minor in range(10)), *(f"4.{minor}" for minor in range(5))),
-    "kafka-python": ("0.10",),
+    "kafka-python": ("0.8.2", "0.9", "0.10"),
     "confluent-kafka-python": ("0.9.0",),
 }
 NAMES = [f"{client}@{level}" for client, levels in LEVELS.items() for level in levels]

@@ -49,8 +49,8 @@ def consume(topic, path, *spans):
         if time.monotonic() > deadline:
             raise RuntimeError(f"no more than {len(got)} of {missing} records in {DEADLINE_S} s")
         for messages in consumer.poll(1000).values():
-            got += [records.Record(message.partition, message.offset, message.timestamp, message.key, message.value, tuple(message.headers))
-                    for message in messages]
+            got += [records.Record(message.partition, message.offset, -1 if message.timestamp is None else message.timestamp, message.key, message.value,
+                                   tuple(message.headers)) for message in messages]
     consumer.close()
     records.write(path, got)
 
