@@ -5,7 +5,7 @@
 #
 # What the clients need is put into build/clients of the project, but for kcat, which is Debian's package and needs root once.
 set -euo pipefail
-all=(kcat confluent-kafka-python kafka-python kafka-go sarama franz-go java)
+all=(kcat confluent-kafka-python kafka-python kafka-go sarama franz-go java old)
 here=$(cd "$(dirname "$0")" && pwd)
 build=${CLIENTS_BUILD:-$here/../../build/clients}
 usage() { sed -n '2,4s/^# //p' "$0"; exit 2; }
@@ -53,7 +53,7 @@ setup_old() {
 broker=$1
 shift
 [[ $# -gt 0 ]] || set -- "${all[@]}"
-for client; do [[ $client == *@* || " ${all[*]} old " == *" $client "* ]] || usage; done
+for client; do [[ $client == *@* || " ${all[*]} " == *" $client "* ]] || usage; done
 needs python3 "$1"
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
