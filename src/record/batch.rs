@@ -263,6 +263,21 @@ impl Batches {
     pub fn new(slices: Vec<Bytes>) -> Self {
         Self { now: Bytes::new(), next: slices.into_iter() }
     }
+
+    /// Whether what is left is no whole batch. Asked when there is no next one.
+    pub fn is_cut(&self) -> bool {
+        !self.now.is_empty()
+    }
+
+    /// The batch whose header is all that is left of one slice, with the records in the next one:
+    /// as [`Batch::head`] and [`Batch::records`] are stored. They need not be joined.
+    fn across(&mut self, next: &Bytes) -> Option<Batch> {
+        let header = Header::read(&self.now).filter(|_| self.now.len() == HEADER_BYTES)?;
+        let len = usize::try_from(header.batch_length).ok()?;
+        let len = len.checked_sub(HEADER_BYTES - LENGTH_OFFSET).filter(|len| *len <= next.len())?;
+        self.now = next.clone();
+        Some(Batch { header, records: self.now.split_to(len) })
+    }
 }
 
 impl Iterator for Batches {
@@ -276,6 +291,8 @@ impl Iterator for Batches {
             let next = self.next.next()?;
             if self.now.is_empty() {
                 self.now = next;
+            } else if let Some(batch) = self.across(&next) {
+                return Some(batch);
             } else {
                 let mut joined = BytesMut::from(&self.now[..]);
                 joined.extend_from_slice(&next);
@@ -318,6 +335,33 @@ mod tests {
         assert_eq!(batch.records().as_ptr(), records.as_ptr());
         let mut stored = [&batch.head()[..], &records].concat().into();
         assert_eq!(Batch::split_off(&mut stored).unwrap().header, batch.header);
+    }
+
+    #[test]
+    fn batches_are_found_wherever_their_slices_end() {
+        let batch = from_kafka(Codec::None);
+        let bytes = batch.to_bytes();
+        let three = Bytes::from(bytes.repeat(3));
+        for cut in 0..three.len() {
+            let mut batches = Batches::new(vec![three.slice(..cut), three.slice(cut..)]);
+            let count = batches.by_ref().inspect(|b| assert_eq!(b.to_bytes(), bytes)).count();
+            assert_eq!((count, batches.is_cut()), (3, false), "{cut}");
+        }
+        let mut batches = Batches::new(vec![three.slice(..three.len() - 1)]);
+        assert_eq!((batches.by_ref().count(), batches.is_cut()), (2, true));
+    }
+
+    #[test]
+    fn records_in_a_slice_of_their_own_are_not_copied() {
+        let batch = from_kafka(Codec::None);
+        let head = Bytes::copy_from_slice(&batch.head());
+        let slices = vec![head.clone(), batch.records(), head, batch.records()];
+        let found: Vec<_> = Batches::new(slices).collect();
+        assert_eq!(found.len(), 2);
+        for found in found {
+            assert_eq!(found.records().as_ptr(), batch.records().as_ptr());
+            assert_eq!(found.to_bytes(), batch.to_bytes());
+        }
     }
 
     #[test]
