@@ -51,7 +51,7 @@ pub(super) const DELETE_HORIZON: i16 = 1 << 6;
 const CHECKED_FROM: usize = 21;
 
 /// The fields of a batch's header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     pub base_offset: i64,
     /// Bytes after this field; the whole batch is 12 bytes longer.
@@ -180,15 +180,15 @@ impl Batch {
         Some(Self { header, records })
     }
 
-    /// A batch of records that are encoded; the header's length, magic and checksum are put right.
-    /// `None` if the records are longer than a length can say.
-    pub(super) fn seal(mut header: Header, records: Bytes) -> Option<Self> {
-        let len = HEADER_BYTES - LENGTH_OFFSET + records.len();
-        header.batch_length = len.try_into().ok()?;
+    /// Puts a header in front of records: there is room for it in `bytes`. Its length, magic and
+    /// checksum are put right. `None` if the batch is longer than a length can say.
+    pub(super) fn seal(mut header: Header, mut bytes: Vec<u8>) -> Option<Bytes> {
+        header.batch_length = bytes.len().checked_sub(LENGTH_OFFSET)?.try_into().ok()?;
         header.magic = MAGIC;
-        let mut batch = Self { header, records };
-        batch.header.crc = batch.checksum();
-        Some(batch)
+        bytes.get_mut(..HEADER_BYTES)?.copy_from_slice(&header.encode());
+        header.crc = crc32c::crc32c(&bytes[CHECKED_FROM..]);
+        bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
+        Some(bytes.into())
     }
 
     /// For a batch that is kept, of a buffer of so many bytes: see [`detached`].

@@ -10,6 +10,7 @@ use super::batch::{
 use super::codec::{Codec, MAX_DECOMPRESSED_BYTES, Stream};
 use super::compress::{Compression, Compressor};
 use super::records::{Headers, Malformed, Record};
+use bytes::Bytes;
 
 /// The largest batch whose length can be written.
 pub const MAX_BATCH_BYTES: usize = i32::MAX as usize;
@@ -19,9 +20,9 @@ pub const MAX_BATCH_BYTES: usize = i32::MAX as usize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
     pub base_offset: i64,
-    /// The offset up to which the batch reaches, when that is not the offset of its last record:
-    /// compaction keeps it.
-    pub last_offset: Option<i64>,
+    /// The batch reaches at least so far behind its base offset, also if its last record does not:
+    /// compaction keeps the offsets of what it takes away.
+    pub least_last_offset_delta: i32,
     pub leader_epoch: i32,
     pub compression: Compression,
     /// KIP-32: the time of all records, instead of their own.
@@ -42,7 +43,7 @@ impl Default for Fields {
     fn default() -> Self {
         Self {
             base_offset: 0,
-            last_offset: None,
+            least_last_offset_delta: 0,
             leader_epoch: -1,
             compression: Compression::NONE,
             log_append_time: None,
@@ -77,8 +78,8 @@ pub enum BuildError {
     /// Nothing was changed.
     #[error("the offset of a record is not above the one before, or too far from the first")]
     BadOffset,
-    #[error("there is no record, or it is behind the batch's last offset")]
-    BadRange,
+    #[error("the batch has no record")]
+    Empty,
     #[error("the records to compress cannot be read: {0}")]
     Malformed(#[from] Malformed),
     #[error("the codec failed: {0}")]
@@ -100,7 +101,7 @@ pub struct Builder {
 impl Builder {
     pub fn new(fields: Fields) -> Self {
         Self {
-            to: Compressor::new(fields.compression, Vec::new()),
+            to: Compressor::new(fields.compression, vec![0; HEADER_BYTES]),
             bytes: HEADER_BYTES,
             record_count: 0,
             last_offset_delta: -1,
@@ -145,19 +146,14 @@ impl Builder {
 
     /// The batch, if it has a record.
     pub fn finish(self) -> Result<Batch, BuildError> {
+        Ok(whole(self.finish_bytes()?))
+    }
+
+    /// The same as the bytes that are stored, in one piece.
+    pub fn finish_bytes(self) -> Result<Bytes, BuildError> {
         let fields = &self.fields;
-        let last_offset_delta = match fields.last_offset {
-            None => Some(self.last_offset_delta),
-            Some(last) => last
-                .checked_sub(fields.base_offset)
-                .and_then(|delta| i32::try_from(delta).ok())
-                .filter(|delta| *delta >= self.last_offset_delta),
-        };
-        let (Some(last_offset_delta), Some(base_timestamp), false) =
-            (last_offset_delta, self.base_timestamp, self.is_empty())
-        else {
-            return Err(BuildError::BadRange);
-        };
+        let base_timestamp = self.base_timestamp.filter(|_| !self.is_empty());
+        let base_timestamp = base_timestamp.ok_or(BuildError::Empty)?;
         let header = Header {
             base_offset: fields.base_offset,
             batch_length: 0,
@@ -165,7 +161,7 @@ impl Builder {
             magic: MAGIC,
             crc: 0,
             attributes: fields.attributes(),
-            last_offset_delta,
+            last_offset_delta: self.last_offset_delta.max(fields.least_last_offset_delta),
             base_timestamp,
             max_timestamp: fields.log_append_time.unwrap_or(self.max_timestamp),
             producer_id: fields.producer_id,
@@ -173,7 +169,7 @@ impl Builder {
             base_sequence: fields.base_sequence,
             record_count: self.record_count,
         };
-        Batch::seal(header, self.to.finish()?.into()).ok_or(BuildError::Full)
+        Batch::seal(header, self.to.finish()?).ok_or(BuildError::Full)
     }
 }
 
@@ -186,7 +182,7 @@ pub fn recompress(batch: &Batch, compression: Compression) -> Result<Batch, Buil
     header.attributes = header.attributes & !CODEC | compression.codec() as i16;
 
     let records = batch.records();
-    let mut to = Compressor::new(compression, Vec::new());
+    let mut to = Compressor::new(compression, vec![0; HEADER_BYTES]);
     if codec == Codec::None {
         to.write(&records)?;
     } else {
@@ -201,7 +197,12 @@ pub fn recompress(batch: &Batch, compression: Compression) -> Result<Batch, Buil
             to.write(chunk)?;
         }
     }
-    Batch::seal(header, to.finish()?.into()).ok_or(BuildError::Full)
+    Batch::seal(header, to.finish()?).map(whole).ok_or(BuildError::Full)
+}
+
+fn whole(mut bytes: Bytes) -> Batch {
+    let Some(batch) = Batch::split_off(&mut bytes) else { unreachable!("a sealed batch is whole") };
+    batch
 }
 
 /// Bytes of a record behind its length.
@@ -362,7 +363,7 @@ mod tests {
     fn every_field_of_the_header_is_what_was_set() {
         let fields = Fields {
             base_offset: 100,
-            last_offset: Some(109),
+            least_last_offset_delta: 9,
             leader_epoch: 4,
             compression: Codec::Zstd.into(),
             log_append_time: Some(999),
@@ -520,9 +521,11 @@ mod tests {
         ] {
             assert!(matches!(batch_of(fields, offsets), Err(BuildError::BadOffset)), "{offsets:?}");
         }
-        for (last_offset, offsets) in [(None, &[][..]), (Some(3), &[]), (Some(3), &[4])] {
-            let fields = Fields { last_offset, ..Fields::default() };
-            assert!(matches!(batch_of(fields, offsets), Err(BuildError::BadRange)), "{offsets:?}");
+        let least_nine = Fields { least_last_offset_delta: 9, ..Fields::default() };
+        let last = |offsets: &[i64]| batch_of(least_nine, offsets).unwrap().header.last_offset();
+        assert_eq!((last(&[5]), last(&[5, 20])), (9, 20));
+        for fields in [Fields::default(), least_nine] {
+            assert!(matches!(batch_of(fields, &[]), Err(BuildError::Empty)));
         }
     }
 
@@ -550,7 +553,7 @@ mod tests {
     fn another_codec_keeps_all_but_itself() {
         let fields = Fields {
             base_offset: 100,
-            last_offset: Some(120),
+            least_last_offset_delta: 20,
             leader_epoch: 4,
             delete_horizon_ms: Some(50),
             is_transactional: true,

@@ -119,7 +119,7 @@ impl From<BuildError> for Invalid {
                 invalid(ErrorCode::MessageTooLarge, "the batch is longer than max.message.bytes")
             }
             BuildError::Malformed(malformed) => malformed.into(),
-            BuildError::BadOffset | BuildError::BadRange | BuildError::Codec(_) => {
+            BuildError::BadOffset | BuildError::Empty | BuildError::Codec(_) => {
                 invalid(ErrorCode::UnknownServerError, "the message set cannot be made a batch")
             }
         }
