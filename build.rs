@@ -15,8 +15,20 @@ mod header {
     use std::{env, fs, path::PathBuf};
 
     /// In the order in which a C programmer reads.
-    const SOURCES: [&str; 9] =
-        ["version", "status", "data", "operation", "objects", "storage", "log", "host", "engine"];
+    const SOURCES: [&str; 12] = [
+        "version",
+        "status",
+        "data",
+        "operation",
+        "objects",
+        "storage",
+        "log",
+        "host",
+        "engine",
+        "batch",
+        "batch_reader",
+        "batch_builder",
+    ];
 
     /// The test `header` compares this file with the committed one.
     pub(crate) fn write() {

@@ -40,6 +40,9 @@
  * sockets that it was given or opened. A process that has made an engine must not fork without
  * exec, and must not unload the library.
  *
+ * Batches. A host that stores single records takes batches apart with kelp_batch_reader and puts
+ * them together with kelp_batch_builder. Neither needs an engine.
+ *
  * Versions. A struct that the host fills begins with struct_size, its sizeof in the host's header.
  * Fields are only added at the end, and zero is always their default, so that old hosts run with
  * new libraries; zero the structs first. Numbers are never used for anything else.
@@ -55,7 +58,7 @@
  * The version of this interface. It grows by one when structs or functions are added, and stays
  * compatible: a host that was built with a lower number runs with a newer library.
  */
-#define KELP_ABI_VERSION 1
+#define KELP_ABI_VERSION 2
 
 #define KELP_OK 0
 
@@ -80,7 +83,7 @@
 #define KELP_INVALID_ARGUMENT -4
 
 /**
- * The operating system refused a socket or a thread.
+ * The operating system refused a socket, a thread or memory.
  */
 #define KELP_IO -5
 
@@ -129,6 +132,11 @@
  * Kafka: another process has the partition now; nothing was changed.
  */
 #define KELP_NOT_LEADER_OR_FOLLOWER 6
+
+/**
+ * Kafka: the record or batch is longer than it may be.
+ */
+#define KELP_MESSAGE_TOO_LARGE 10
 
 /**
  * Kafka: a topic of that name exists.
@@ -215,6 +223,57 @@
  * Nothing is served any more, as the engine was stopped, fenced, or failed. The host frees it.
  */
 #define KELP_STATE_ENDED 5
+
+/**
+ * The codec of a batch: the lowest three bits of its attributes.
+ */
+#define KELP_BATCH_CODEC 7
+
+#define KELP_CODEC_NONE 0
+
+#define KELP_CODEC_GZIP 1
+
+#define KELP_CODEC_SNAPPY 2
+
+#define KELP_CODEC_LZ4 3
+
+#define KELP_CODEC_ZSTD 4
+
+/**
+ * All records have the time `max_timestamp` instead of their own (KIP-32).
+ */
+#define KELP_BATCH_LOG_APPEND_TIME 8
+
+/**
+ * The records belong to a transaction of the producer.
+ */
+#define KELP_BATCH_TRANSACTIONAL 16
+
+/**
+ * The records are for brokers and consumers, such as the end of a transaction: applications do
+ * not see them, but they have offsets.
+ */
+#define KELP_BATCH_CONTROL 32
+
+/**
+ * `delete_horizon_ms` is meant (KIP-534).
+ */
+#define KELP_BATCH_DELETE_HORIZON 64
+
+/**
+ * `producer_id`, `producer_epoch` and `base_sequence` are meant. Not a bit of Kafka's.
+ */
+#define KELP_BATCH_PRODUCER (1 << 16)
+
+/**
+ * Makes a batch of records. Opaque to C. One thread at a time may use it.
+ */
+typedef struct kelp_batch_builder kelp_batch_builder;
+
+/**
+ * Walks batches and their records. Opaque to C. One thread at a time may use it.
+ */
+typedef struct kelp_batch_reader kelp_batch_reader;
 
 /**
  * A Kafka broker. Its functions may be called from any thread, several at once, until it is
@@ -792,6 +851,97 @@ typedef struct kelp_host {
   void (*state)(void *ctx, int32_t state, struct kelp_str detail);
 } kelp_host;
 
+/**
+ * What a batch says of itself besides its records. A reader tells it, a builder is given it; what
+ * a reader told may be given to a builder as it is.
+ */
+typedef struct kelp_batch_fields {
+  /**
+   * sizeof(kelp_batch_fields)
+   */
+  uint32_t struct_size;
+  /**
+   * A codec and KELP_BATCH_… bits.
+   */
+  uint32_t attributes;
+  int64_t base_offset;
+  /**
+   * From the base offset to the last offset of the batch. It may be more than that of the last
+   * record, when compaction has taken records away. A builder that is given less takes the
+   * offset of the last record.
+   */
+  int32_t last_offset_delta;
+  /**
+   * -1: none
+   */
+  int32_t leader_epoch;
+  int64_t producer_id;
+  /**
+   * The sequence number of the first offset.
+   */
+  int32_t base_sequence;
+  int16_t producer_epoch;
+  /**
+   * 0
+   */
+  uint16_t reserved;
+  /**
+   * With KELP_BATCH_LOG_APPEND_TIME the time of all records, in milliseconds since 1970. Else
+   * the largest time of a record: a builder does not look at it.
+   */
+  int64_t max_timestamp;
+  /**
+   * When tombstones and markers of transactions may go.
+   */
+  int64_t delete_horizon_ms;
+  /**
+   * How many records there are: a builder does not look at it.
+   */
+  int32_t record_count;
+  /**
+   * How hard the codec tries, in Kafka's levels: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22.
+   * 0: the codec's default, and what a reader tells.
+   */
+  int32_t level;
+  /**
+   * A builder takes no record with which the batch would be longer, counted before compression.
+   * 0: 2 GiB, which is the most that a batch can have, and what a reader tells.
+   */
+  uint64_t max_bytes;
+} kelp_batch_fields;
+
+/**
+ * A header of a record. Keys may come more than once.
+ */
+typedef struct kelp_record_header {
+  struct kelp_bytes key;
+  /**
+   * As the value of a record: null if its pointer is NULL.
+   */
+  struct kelp_bytes value;
+} kelp_record_header;
+
+/**
+ * One record. Kafka's format is fixed, and so is this struct.
+ */
+typedef struct kelp_batch_record {
+  int64_t offset;
+  /**
+   * In milliseconds since 1970; -1: none.
+   */
+  int64_t timestamp;
+  /**
+   * A null key has the pointer NULL; an empty one has another pointer, and the length 0.
+   */
+  struct kelp_bytes key;
+  /**
+   * As the key. A null value is a tombstone.
+   */
+  struct kelp_bytes value;
+  const struct kelp_record_header *headers;
+  size_t header_count;
+} kelp_batch_record;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -942,6 +1092,120 @@ void kelp_engine_free(struct kelp_engine *engine);
  * `engine` is NULL or was not freed. `buffer` has room for `capacity` bytes, or is NULL.
  */
 size_t kelp_engine_metrics(const struct kelp_engine *engine, char *buffer, size_t capacity);
+
+/**
+ * Makes a reader of batches in Kafka's format v2 that lie one after the other in `slices`, as in a
+ * kelp_append or in a segment of Kafka's log. A batch may lie across slices; it is copied then, if
+ * not just its header of 61 bytes is in one and all of its records in the next.
+ *
+ * The slices, not the array of them, stay as they are until the reader is freed.
+ *
+ * Requires:
+ *
+ * `slices` points to `slice_count` slices, each NULL with length 0, or memory of that length which
+ * nobody changes or frees before the reader is freed. `reader` is NULL or may be written to.
+ */
+kelp_status kelp_batch_reader_new(const struct kelp_bytes *slices,
+                                  size_t slice_count,
+                                  struct kelp_batch_reader **reader);
+
+/**
+ * Goes to the next batch, whether or not all records of the one before were read. `fields` gets
+ * what it says of itself, or NULL if there is none; Kelp's, until the next call of this function
+ * or `kelp_batch_reader_free`.
+ *
+ * A compressed batch is decompressed here, once, if it then has at most 256 MiB.
+ *
+ * KELP_CORRUPT if the bytes that are left are no whole batch of format v2 with a right checksum,
+ * or cannot be decompressed.
+ *
+ * Requires:
+ *
+ * `reader` is NULL or was not freed, and no other thread uses it. `fields` is NULL or may be
+ * written to.
+ */
+kelp_status kelp_batch_reader_next_batch(struct kelp_batch_reader *reader,
+                                         const struct kelp_batch_fields **fields);
+
+/**
+ * Goes to the next record of the batch. `record` gets it, or NULL if there is none: then comes
+ * `kelp_batch_reader_next_batch`, which is also the first call.
+ *
+ * The struct and its array of headers are Kelp's, until the next call with this reader. What the
+ * keys and values point to stays until the next batch: of a batch that is not compressed and was
+ * not copied, it is the caller's own memory.
+ *
+ * KELP_CORRUPT if the record's fields do not fit into it, or if the batch has more or fewer records
+ * than it says.
+ *
+ * Requires:
+ *
+ * As for `kelp_batch_reader_next_batch`.
+ */
+kelp_status kelp_batch_reader_next_record(struct kelp_batch_reader *reader,
+                                          const struct kelp_batch_record **record);
+
+/**
+ * Frees a reader, and all that it gave.
+ *
+ * Requires:
+ *
+ * `reader` is NULL or was not freed, and is not used any more.
+ */
+void kelp_batch_reader_free(struct kelp_batch_reader *reader);
+
+/**
+ * Makes a builder of one batch in Kafka's format v2. Zero fields but `struct_size` make one without
+ * compression and producer, from offset 0 on.
+ *
+ * KELP_INVALID_ARGUMENT if there is an attribute, codec or level that is not known.
+ *
+ * Requires:
+ *
+ * `fields` is NULL or points to a struct that is as long as its first field says. `builder` is NULL
+ * or may be written to.
+ */
+kelp_status kelp_batch_builder_new(const struct kelp_batch_fields *fields,
+                                   struct kelp_batch_builder **builder);
+
+/**
+ * Adds a record: all of it is copied. Offsets go up from record to record, and none is below the
+ * base offset.
+ *
+ * KELP_MESSAGE_TOO_LARGE if the batch would be longer than it may be, KELP_INVALID_ARGUMENT if the
+ * offset is not as said, or if the batch is finished: the record is not in the batch, and no more
+ * is changed, so it may be the first one of the next batch.
+ *
+ * Requires:
+ *
+ * `builder` is NULL or was not freed, and no other thread uses it. `record` is NULL, or it and all
+ * that it points to may be read.
+ */
+kelp_status kelp_batch_builder_append(struct kelp_batch_builder *builder,
+                                      const struct kelp_batch_record *record);
+
+/**
+ * Ends the batch. `batch` gets its bytes, which are Kelp's until `kelp_batch_builder_free`. Asked
+ * again, it gives the same.
+ *
+ * KELP_INVALID_ARGUMENT if no record was added.
+ *
+ * Requires:
+ *
+ * `builder` is NULL or was not freed, and no other thread uses it. `batch` is NULL or may be written
+ * to.
+ */
+kelp_status kelp_batch_builder_finish(struct kelp_batch_builder *builder,
+                                      struct kelp_bytes *batch);
+
+/**
+ * Frees a builder, and the bytes that it gave.
+ *
+ * Requires:
+ *
+ * `builder` is NULL or was not freed, and is not used any more.
+ */
+void kelp_batch_builder_free(struct kelp_batch_builder *builder);
 
 #ifdef __cplusplus
 }  // extern "C"

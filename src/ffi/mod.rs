@@ -10,10 +10,14 @@
 //!
 //! [`host`] has the queue's two ends, [`operation`] the memory of what is under way, [`objects`]
 //! and [`storage`] the two tables of callbacks as the store's traits, [`engine`] the exports.
+//! [`batch`] stands alone: what a host may do with record batches of its own.
 
 #![allow(unsafe_code)]
 
 mod appends;
+pub mod batch;
+pub mod batch_builder;
+pub mod batch_reader;
 pub mod data;
 pub mod engine;
 pub mod host;

@@ -19,7 +19,7 @@ pub const KELP_STOPPED: i32 = -2;
 pub const KELP_PANIC: i32 = -3;
 /// An argument cannot be used: a struct_size, a property, an address.
 pub const KELP_INVALID_ARGUMENT: i32 = -4;
-/// The operating system refused a socket or a thread.
+/// The operating system refused a socket, a thread or memory.
 pub const KELP_IO: i32 = -5;
 /// The time was not enough.
 pub const KELP_TIMED_OUT: i32 = -6;
@@ -41,6 +41,8 @@ pub const KELP_OFFSET_OUT_OF_RANGE: i32 = 1;
 pub const KELP_UNKNOWN_TOPIC_OR_PARTITION: i32 = 3;
 /// Kafka: another process has the partition now; nothing was changed.
 pub const KELP_NOT_LEADER_OR_FOLLOWER: i32 = 6;
+/// Kafka: the record or batch is longer than it may be.
+pub const KELP_MESSAGE_TOO_LARGE: i32 = 10;
 /// Kafka: a topic of that name exists.
 pub const KELP_TOPIC_ALREADY_EXISTS: i32 = 36;
 

@@ -1,6 +1,7 @@
 //! Every struct of the interface has the same size and offsets in Rust and in C.
 
 use crate::build;
+use kelp::ffi::batch::{KelpBatchFields, KelpBatchRecord, KelpRecordHeader};
 use kelp::ffi::data::*;
 use kelp::ffi::engine::KelpConfig;
 use kelp::ffi::host::KelpHost;
@@ -76,6 +77,13 @@ layout! {
         struct_size, reserved, load_topics, create_topic, delete_topic, open_partition, append,
         read, set_log_start, seek_time, allocate_producer_ids, append_records, load_records
     };
+    KelpBatchFields = kelp_batch_fields {
+        struct_size, attributes, base_offset, last_offset_delta, leader_epoch, producer_id,
+        base_sequence, producer_epoch, reserved, max_timestamp, delete_horizon_ms, record_count,
+        level, max_bytes
+    };
+    KelpRecordHeader = kelp_record_header { key, value };
+    KelpBatchRecord = kelp_batch_record { offset, timestamp, key, value, headers, header_count };
     KelpHost = kelp_host { struct_size, log_level, ctx, storage, objects, release, log, state };
     KelpConfig = kelp_config { struct_size, io_threads, dispatch_threads, reserved, properties };
 }

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+mod batches;
 mod build;
 mod c_host;
 mod cases;
