@@ -13,6 +13,8 @@ pub mod unpacked;
 pub mod validate;
 
 #[cfg(test)]
+mod against_kafka;
+#[cfg(test)]
 pub mod testing;
 #[cfg(test)]
 pub mod testing_sets;

@@ -18,14 +18,16 @@ fi
 
 python3 $here/schema.py src "$build"/lib/kafka-{clients,group-coordinator,transaction-coordinator}-4*.jar
 
-javac -cp "$build/lib/*" -d "$build/classes" $here/KafkaMessages.java
+javac -cp "$build/lib/*" -d "$build/classes" $here/KafkaMessages.java $here/KafkaBatches.java
 java -cp "$build/classes:$build/lib/*" KafkaMessages "$build/kafka.txt"
+java -cp "$build/classes:$build/lib/*" KafkaBatches write "$build/kafka-batches.txt"
 (cd $here/kmsg && go run . "$build/kafka.txt" "$build/kmsg.txt")
 
 # With the features of `make test`, so that nothing is built twice.
 KELP_MESSAGES=$build \
   cargo test --locked --features cli --lib -- --ignored --exact --nocapture \
-  messages::against_others::every_message_is_what_others_write
+  messages::against_others::every_message_is_what_others_write record::against_kafka::batches_are_what_kafka_makes_and_reads
+java -cp "$build/classes:$build/lib/*" KafkaBatches read "$build/kelp-batches.txt"
 
 # A crate of its own, as this one is large and `cargo test` need not wait for it.
 cargo run --locked --quiet --manifest-path $here/witness/Cargo.toml --target-dir "$build/witness" -- "$build/kelp.txt"
