@@ -93,7 +93,7 @@ fn rebuild(batch: &Batch, records: &[Record<'_>], codec: Codec, is_good: bool) {
     let header = batch.header;
     let mut builder = Builder::new(Fields {
         base_offset: header.base_offset,
-        last_offset: Some(header.last_offset()),
+        least_last_offset_delta: header.last_offset_delta,
         compression: codec.into(),
         log_append_time: header.is_log_append_time().then_some(header.max_timestamp),
         ..Fields::default()
@@ -101,7 +101,7 @@ fn rebuild(batch: &Batch, records: &[Record<'_>], codec: Codec, is_good: bool) {
     let added = records.iter().try_for_each(|record| builder.append(record));
     let built = match added.and_then(|()| builder.finish()) {
         Ok(built) => built,
-        Err(BuildError::BadOffset | BuildError::BadRange) if !is_good => return,
+        Err(BuildError::BadOffset | BuildError::Empty) if !is_good => return,
         Err(error) => panic!("{error}"),
     };
     assert_eq!(built.header.crc, built.checksum());
