@@ -5,7 +5,7 @@
 #   build    weed, kelp, hosts in memory         go       the Go binding, the filer, the gateway
 #   lint     formatting, clippy, go vet          cases    reported failures of Kafka servers, on three brokers
 #   rust     unit, API, ABI and C host tests     clients  Kafka's client libraries write and read
-#   sim      simulations of the object log       crash    kill -9, take-over
+#   sim      simulations: object log, groups      crash    kill -9, take-over
 #   messages every message against Kafka's own classes
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -26,7 +26,7 @@ part_lint() {
 }
 part_rust() { cargo test --locked --features cli,header; }
 part_messages() { tests/messages/run.sh; }
-part_sim() { cargo test --locked --release --features faults --test sim --test sim_metadata -- --nocapture; }
+part_sim() { cargo test --locked --release --features faults --test sim --test sim_metadata --test sim_groups -- --nocapture; }
 part_build() {
   # Go does not see that an archive it links has changed: what is there already would stay as it is.
   rm -f build/memory-host build/memory-host-dynamic
