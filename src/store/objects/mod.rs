@@ -70,7 +70,7 @@ pub async fn last_key(
 }
 
 /// Longest key.
-const MAX_KEY_BYTES: usize = 200;
+pub(crate) const MAX_KEY_BYTES: usize = 200;
 
 /// Whether `key` may be the key of an object: printable ASCII, in parts with `/` between them, none
 /// of which is empty or has a meaning of its own in a file system, at most 200 bytes.

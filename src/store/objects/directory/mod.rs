@@ -1,26 +1,28 @@
 //! [`Objects`] in a local directory, held by one process at a time.
 //!
 //! ```text
-//! DIR/lock           held while the process lives; its pid, for whoever is refused
-//! DIR/objects/KEY    one file for each object, a folder for each part of a key
-//! DIR/temporary/N    what is being written; what a crash left is removed at the next start
+//! DIR/lock      held while the process lives; its pid, for whoever is refused
+//! DIR/packs/    small objects, many in a file
+//! DIR/objects/  large ones, a file for each
 //! ```
 //!
-//! An object is written to a temporary file, which is then linked to its key: `link` looks and
-//! inserts in one step, so a key has a whole object or none, whenever the process dies.
-//!
-//! Files are not kept open between reads: `open`, `fstat` and `close` cost about as much as the
-//! copy of 4 KiB, and a kept one could answer for an object that was deleted and put anew.
+//! As one process has the directory, its index of keys is in memory. It decides whether a key is
+//! free, and holds only what is written.
+
+mod files;
+mod packs;
 
 use super::{ObjectError, Objects, Put, is_key};
 use bytes::Bytes;
-use std::collections::BinaryHeap;
+use files::Files;
+use packs::{Packs, Place};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind, IoSlice, Write};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{self, ErrorKind, Write};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError as TryMutexError};
 
 /// What an object that was put survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,30 +37,49 @@ pub enum Durability {
 pub struct Directory(Arc<Inner>);
 
 struct Inner {
-    objects: PathBuf,
-    temporary: PathBuf,
+    files: Files,
     durability: Durability,
-    /// Names of temporary files.
-    count: AtomicU64,
+    state: Mutex<State>,
+    /// Held by who cleans packs.
+    cleaning: Mutex<()>,
     /// Never read: the lock goes with it.
     _lock: File,
 }
 
+struct State {
+    index: BTreeMap<String, At>,
+    packs: Packs,
+}
+
+/// Where an object lies.
+#[derive(Clone, Copy)]
+enum At {
+    File,
+    Pack(Place),
+}
+
+/// A file of its own costs about as much as the bytes of an object of this size. Larger ones are written side by
+/// side, smaller ones one after the other.
+const LARGE_BYTES: usize = 256 << 10;
+
+/// A pack of so many bytes gets no more objects.
+const PACK_BYTES: u64 = 64 << 20;
+
 impl Directory {
     /// Takes the directory for this process and makes it if there is none. Blocks.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, ObjectError> {
+        Self::open_with(path, durability, PACK_BYTES)
+    }
+
+    fn open_with(
+        path: &Path,
+        durability: Durability,
+        pack_bytes: u64,
+    ) -> Result<Self, ObjectError> {
         let failed = |error: io::Error| ObjectError(format!("{}: {error}", path.display()));
         fs::create_dir_all(path).map_err(failed)?;
         let lock = hold(path)?;
-        let inner = Inner {
-            objects: path.join("objects"),
-            temporary: path.join("temporary"),
-            durability,
-            count: AtomicU64::new(0),
-            _lock: lock,
-        };
-        inner.prepare(path).map_err(failed)?;
-        Ok(Self(Arc::new(inner)))
+        Ok(Self(Arc::new(Inner::open(path, durability, pack_bytes, lock).map_err(failed)?)))
     }
 
     /// Runs blocking work where it holds up nobody. It goes on if the caller stops waiting.
@@ -93,7 +114,7 @@ impl Objects for Directory {
         limit: usize,
     ) -> Result<Vec<String>, ObjectError> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
-        self.run(move |inner| inner.list(&prefix, &after, limit)).await
+        self.run(move |inner| Ok(inner.list(&prefix, &after, limit))).await
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError> {
@@ -124,199 +145,192 @@ fn hold(path: &Path) -> Result<File, ObjectError> {
 }
 
 impl Inner {
-    fn prepare(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(&self.objects)?;
-        fs::create_dir_all(&self.temporary)?;
-        for leftover in fs::read_dir(&self.temporary)? {
-            fs::remove_file(leftover?.path())?;
+    fn open(path: &Path, durability: Durability, pack_bytes: u64, lock: File) -> io::Result<Self> {
+        let mut index = BTreeMap::new();
+        let mut packs = Packs::open(path.join("packs"), durability, pack_bytes, |key, place| {
+            match place {
+                Some(place) => index.insert(key.to_owned(), At::Pack(place)),
+                None => index.remove(key),
+            };
+        })?;
+        let files = Files::open(path, durability, |key| {
+            index.insert(key, At::File);
+        })?;
+        if durability == Durability::Machine {
+            File::open(path)?.sync_all()?;
         }
-        self.sync_folder(path)
-    }
-
-    fn path(&self, key: &str) -> io::Result<PathBuf> {
-        if !is_key(key) {
-            return Err(io::Error::new(ErrorKind::InvalidInput, format!("no key: {key:?}")));
+        for at in index.values() {
+            if let At::Pack(place) = at {
+                packs.count(*place, true);
+            }
         }
-        Ok(self.objects.join(key))
+        let state = Mutex::new(State { index, packs });
+        Ok(Self { files, durability, state, cleaning: Mutex::default(), _lock: lock })
     }
 
     fn put_new(&self, key: &str, parts: &[Bytes]) -> io::Result<Put> {
-        let path = self.path(key)?;
-        let name = self.count.fetch_add(1, Ordering::Relaxed).to_string();
-        let temporary = self.temporary.join(name);
-        let put = self.write(&temporary, parts).and_then(|()| self.link(&temporary, &path));
-        // A failure to remove it loses nothing, and the next start removes it.
-        let _ = fs::remove_file(&temporary);
-        put
+        check(key)?;
+        let len = parts.iter().map(Bytes::len).sum::<usize>();
+        if len < LARGE_BYTES { self.put_small(key, parts) } else { self.put_large(key, parts) }
     }
 
-    fn write(&self, path: &Path, parts: &[Bytes]) -> io::Result<()> {
-        let mut file = File::create_new(path)?;
-        let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
-        let mut slices = &mut slices[..];
-        // Parts of no bytes would look like a disk that takes none.
-        IoSlice::advance_slices(&mut slices, 0);
-        while !slices.is_empty() {
-            match file.write_vectored(slices) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(written) => IoSlice::advance_slices(&mut slices, written),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+    fn put_small(&self, key: &str, parts: &[Bytes]) -> io::Result<Put> {
+        let file = {
+            let State { index, packs } = &mut *self.state();
+            match index.entry(key.to_owned()) {
+                Entry::Occupied(found) => {
+                    let at = *found.get();
+                    return self.exists(key, at, packs);
+                }
+                Entry::Vacant(free) => {
+                    let (place, file) = packs.put(key, parts)?;
+                    free.insert(At::Pack(place));
+                    file
+                }
             }
-        }
-        if self.durability == Durability::Machine {
-            file.sync_data()?;
-        }
-        Ok(())
-    }
-
-    fn link(&self, temporary: &Path, path: &Path) -> io::Result<Put> {
-        let folder = path.parent().unwrap_or(&self.objects);
-        let mut linked = fs::hard_link(temporary, path);
-        if linked.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            self.create_folder(folder)?;
-            linked = fs::hard_link(temporary, path);
-        }
-        let put = match linked {
-            Ok(()) => Put::Created,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Put::Exists,
-            Err(error) => return Err(error),
         };
-        // Also when it exists: whoever put it may not have come so far, and the caller builds on it.
-        self.sync_folder(folder)?;
-        Ok(put)
+        self.sync(&file)?;
+        Ok(Put::Created)
     }
 
-    /// Makes a folder and those above it, each known to the disk before anything is put in it.
-    fn create_folder(&self, folder: &Path) -> io::Result<()> {
-        match fs::create_dir(folder) {
-            Err(error) if error.kind() == ErrorKind::NotFound && folder != self.objects => {
-                let Some(parent) = folder.parent() else { return Err(error) };
-                self.create_folder(parent)?;
-                self.create_folder(folder)
-            }
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-            _ => folder.parent().map_or(Ok(()), |parent| self.sync_folder(parent)),
+    fn put_large(&self, key: &str, parts: &[Bytes]) -> io::Result<Put> {
+        // Only who is first writes, unless two come at the same time.
+        if let State { index, packs } = &*self.state()
+            && let Some(at) = index.get(key)
+        {
+            return self.exists(key, *at, packs);
         }
+        let unnamed = self.files.write(parts)?;
+        {
+            let State { index, packs } = &mut *self.state();
+            match index.entry(key.to_owned()) {
+                Entry::Occupied(found) => {
+                    let at = *found.get();
+                    return self.exists(key, at, packs);
+                }
+                Entry::Vacant(free) => {
+                    self.files.name(unnamed, key)?;
+                    free.insert(At::File);
+                }
+            }
+        }
+        self.files.sync_name(key)?;
+        Ok(Put::Created)
     }
 
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+    /// Whoever put it may not have come so far as to make it durable, and the caller builds on it.
+    fn exists(&self, key: &str, at: At, packs: &Packs) -> io::Result<Put> {
+        match at {
+            At::File => self.files.sync_name(key)?,
+            At::Pack(place) => packs.file(place).map_or(Ok(()), |file| self.sync(&file))?,
+        }
+        Ok(Put::Exists)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
         match self.durability {
             Durability::Process => Ok(()),
-            Durability::Machine => File::open(folder)?.sync_all(),
+            Durability::Machine => file.sync_data(),
         }
     }
 
     fn get(&self, key: &str, offset: u64, len: u64) -> io::Result<Option<Bytes>> {
-        let file = match File::open(self.path(key)?) {
-            Ok(file) => file,
-            Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => return Err(error),
+        check(key)?;
+        let found = {
+            let state = self.state();
+            match state.index.get(key) {
+                None => return Ok(None),
+                Some(At::File) => None,
+                Some(At::Pack(place)) => state.packs.file(*place).map(|file| (file, *place)),
+            }
         };
-        // By the size that there is, so that a caller may ask for more than fits into memory.
-        let len = len.min(file.metadata()?.len().saturating_sub(offset));
-        let len = usize::try_from(len).map_err(io::Error::other)?;
-        let mut bytes = vec![0; len];
-        file.read_exact_at(&mut bytes, offset)?;
-        Ok(Some(bytes.into()))
+        match found {
+            None => self.files.read(key, offset, len),
+            Some((file, place)) => packs::read(&file, place, offset, len).map(Some),
+        }
     }
 
-    fn list(&self, prefix: &str, after: &str, limit: usize) -> io::Result<Vec<String>> {
-        let folder = prefix.rfind('/').map_or("", |slash| &prefix[..=slash]);
-        let mut walk = Walk { prefix, after, limit, keys: Vec::new() };
-        // A prefix that leads out of the folder of objects is the prefix of no key.
-        if limit > 0 && (folder.is_empty() || is_key(&folder[..folder.len() - 1])) {
-            walk.visit(&self.objects.join(folder), folder)?;
-        }
-        Ok(walk.keys)
+    fn list(&self, prefix: &str, after: &str, limit: usize) -> Vec<String> {
+        let from = match after < prefix {
+            true => Bound::Included(prefix),
+            false => Bound::Excluded(after),
+        };
+        let state = self.state();
+        let keys = state.index.range::<str, _>((from, Bound::Unbounded)).map(|(key, _)| key);
+        keys.take_while(|key| key.starts_with(prefix)).take(limit).cloned().collect()
     }
 
     /// Goes on after a failure: each key that can go, goes.
     fn delete(&self, keys: &[String]) -> io::Result<()> {
         let mut done = Ok(());
-        for key in keys {
-            match self.path(key).and_then(fs::remove_file) {
-                Err(error) if !is_absent(&error) => done = Err(error),
-                _ => {}
-            }
-        }
-        done
-    }
-}
-
-/// Whether there is no such file, or no such folder for it.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
-
-/// A walk through folders in the order of keys.
-struct Walk<'a> {
-    prefix: &'a str,
-    after: &'a str,
-    limit: usize,
-    keys: Vec<String>,
-}
-
-impl Walk<'_> {
-    /// Takes the keys below the folder at `path`, all of which begin with `folder`.
-    ///
-    /// A folder may hold more names than fit into memory: each turn takes only as many as are
-    /// still asked for. More turns are needed only where folders hold no wanted key.
-    fn visit(&mut self, path: &Path, folder: &str) -> io::Result<()> {
-        let mut last = String::new();
-        loop {
-            let room = self.limit - self.keys.len();
-            let names = self.names(path, folder, &last, room)?;
-            let more = names.len() == room;
-            for name in names {
-                match name.strip_suffix('/') {
-                    Some(sub) => self.visit(&path.join(&sub[folder.len()..]), &name)?,
-                    None => self.keys.push(name.clone()),
+        let (mut packed, mut files) = (Vec::new(), Vec::new());
+        {
+            let State { index, packs } = &mut *self.state();
+            for key in keys {
+                if let Err(error) = check(key) {
+                    done = Err(error);
+                    continue;
                 }
-                if self.keys.len() == self.limit {
+                match index.get(key) {
+                    None => continue,
+                    Some(At::Pack(place)) => packed.push((key.clone(), *place)),
+                    Some(At::File) => match self.files.unname(key) {
+                        Ok(unnamed) => files.extend(unnamed),
+                        Err(error) => {
+                            done = Err(error);
+                            continue;
+                        }
+                    },
+                }
+                index.remove(key);
+            }
+            done = packs.delete(&packed).and(done);
+        }
+        drop(files);
+        self.clean().and(done)
+    }
+
+    /// Takes old packs away that hold little. What lives in them is written anew, an object at a time, so that puts
+    /// wait for none of it.
+    fn clean(&self) -> io::Result<()> {
+        let _alone = match self.cleaning.try_lock() {
+            Ok(alone) => alone,
+            Err(TryMutexError::Poisoned(alone)) => alone.into_inner(),
+            Err(TryMutexError::WouldBlock) => return Ok(()),
+        };
+        loop {
+            let Some(cleaning) = self.state().packs.to_clean() else { return Ok(()) };
+            let mut last = None;
+            cleaning.objects(|key, place| {
+                let is_here = |at: Option<&At>| matches!(at, Some(At::Pack(now)) if *now == place);
+                if !is_here(self.state().index.get(key)) {
                     return Ok(());
                 }
-                last = name;
-            }
-            if !more {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The first `room` wanted names in a folder that come after `last`. A folder's name ends
-    /// with a slash, which gives it its place in the order of keys.
-    fn names(&self, path: &Path, folder: &str, last: &str, room: usize) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(path) {
-            Ok(entries) => entries,
-            Err(error) if is_absent(&error) => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut first = BinaryHeap::new();
-        for entry in entries {
-            let entry = entry?;
-            // What is not UTF-8 is not ours.
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let slash = if entry.file_type()?.is_dir() { "/" } else { "" };
-            let name = format!("{folder}{name}{slash}");
-            if name.as_str() > last && self.wants(&name) {
-                first.push(name);
-                if first.len() > room {
-                    first.pop();
+                let bytes = cleaning.read(place)?;
+                let State { index, packs } = &mut *self.state();
+                if is_here(index.get(key)) {
+                    let (moved, file) = packs.put(key, &[bytes])?;
+                    packs.count(place, false);
+                    index.insert(key.to_owned(), At::Pack(moved));
+                    last = Some(file);
                 }
-            }
+                Ok(())
+            })?;
+            last.map_or(Ok(()), |file| self.sync(&file))?;
+            self.state().packs.remove(&cleaning)?;
         }
-        Ok(first.into_sorted_vec())
     }
 
-    fn wants(&self, name: &str) -> bool {
-        let begun = name > self.after;
-        if name.ends_with('/') {
-            (begun || self.after.starts_with(name))
-                && (name.starts_with(self.prefix) || self.prefix.starts_with(name))
-        } else {
-            begun && name.starts_with(self.prefix)
-        }
+    /// Nothing panics under the lock, so what it guards is whole even if a thread died.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check(key: &str) -> io::Result<()> {
+    match is_key(key) {
+        true => Ok(()),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, format!("no key: {key:?}"))),
     }
 }
 
@@ -399,5 +413,117 @@ mod tests {
         }
         directory.put_new("d", vec![]).await.unwrap();
         assert_eq!(directory.list("", "", 1).await.unwrap(), ["d"]);
+    }
+
+    /// An object of its own size, told from others by its first bytes.
+    fn object(name: &str, len: usize) -> Vec<Bytes> {
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.resize(len, b'.');
+        vec![bytes.into()]
+    }
+
+    async fn put(directory: &Directory, key: &str, len: usize) {
+        assert_eq!(directory.put_new(key, object(key, len)).await, Ok(Put::Created));
+    }
+
+    async fn assert_has(directory: &Directory, key: &str, len: usize) {
+        let found = directory.get(key, 0, u64::MAX).await.unwrap();
+        assert!(found == Some(object(key, len).concat().into()), "{key}");
+        assert_eq!(directory.put_new(key, object("other", 9)).await, Ok(Put::Exists));
+        assert_eq!(directory.put_new(key, object("other", LARGE_BYTES)).await, Ok(Put::Exists));
+    }
+
+    fn packs(at: &TempDir) -> Vec<std::path::PathBuf> {
+        let entries = fs::read_dir(at.path().join("packs")).unwrap();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    }
+
+    #[tokio::test]
+    async fn objects_of_all_sizes_are_there_after_a_restart_and_deleted_ones_are_not() {
+        let at = tempdir().unwrap();
+        let sizes = [0, 1, LARGE_BYTES - 1, LARGE_BYTES, 3 * LARGE_BYTES];
+        let key = |size: usize| format!("a/{size}");
+        let directory = open(&at, Durability::Process);
+        for size in sizes {
+            put(&directory, &key(size), size.max(key(size).len())).await;
+            put(&directory, &format!("{}/gone", size + 1), size).await;
+        }
+        let gone = sizes.map(|size| format!("{}/gone", size + 1));
+        directory.delete(gone.to_vec()).await.unwrap();
+        drop(directory);
+        for _ in 0..2 {
+            let directory = open(&at, Durability::Process);
+            for size in sizes {
+                assert_has(&directory, &key(size), size.max(key(size).len())).await;
+            }
+            assert_eq!(directory.list("", "", 99).await.unwrap().len(), sizes.len());
+            for key in &gone {
+                assert_eq!(directory.get(key, 0, 9).await, Ok(None));
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_crash_left_half_written_is_not_there_and_hides_nothing() {
+        let at = tempdir().unwrap();
+        let directory = open(&at, Durability::Process);
+        put(&directory, "before", 100).await;
+        let [pack] = &packs(&at)[..] else { panic!("one pack") };
+        let before = fs::metadata(pack).unwrap().len();
+        put(&directory, "cut", 100).await;
+        drop(directory);
+        let whole = fs::read(pack).unwrap();
+        let zeros = [&whole[..whole.len() - 50], &[0; 50]].concat();
+        let cuts = (before as usize..whole.len()).map(|len| whole[..len].to_vec());
+        for cut in cuts.chain([zeros, [&whole[..before as usize], &[0; 4096]].concat()]) {
+            fs::write(pack, &cut).unwrap();
+            let directory = open(&at, Durability::Process);
+            assert_has(&directory, "before", 100).await;
+            assert_eq!(directory.get("cut", 0, 9).await, Ok(None));
+            put(&directory, "cut", 80).await;
+            drop(directory);
+            let directory = open(&at, Durability::Process);
+            assert_has(&directory, "before", 100).await;
+            assert_has(&directory, "cut", 80).await;
+            drop(directory);
+            packs(&at)[1..].iter().for_each(|pack| fs::remove_file(pack).unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn packs_of_deleted_objects_go_and_what_lives_stays() {
+        const PACK: u64 = 10_000;
+        let at = tempdir().unwrap();
+        let reopen = || Directory::open_with(at.path(), Durability::Process, PACK).unwrap();
+        let mut directory = reopen();
+        for number in 0..500 {
+            if number % 100 == 50 {
+                drop(directory);
+                directory = reopen();
+            }
+            if number % 100 == 0 {
+                put(&directory, &format!("stays/{number}"), 700).await;
+            }
+            put(&directory, &format!("goes/{number}"), 1000).await;
+            if number >= 5 {
+                directory.delete(vec![format!("goes/{}", number - 5)]).await.unwrap();
+            }
+        }
+        let live = 5 * 1000 + 5 * 700;
+        let bytes: u64 = packs(&at).iter().map(|pack| fs::metadata(pack).unwrap().len()).sum();
+        assert!(bytes < 2 * (live + 1000) + 2 * PACK, "{bytes} bytes for {live}");
+        drop(directory);
+        let directory = reopen();
+        let keys = directory.list("", "", 99).await.unwrap();
+        let stay = (0..5).map(|number| format!("stays/{}", 100 * number));
+        let expected: Vec<_> =
+            (495..500).map(|number| format!("goes/{number}")).chain(stay).collect();
+        assert_eq!(keys, expected);
+        for key in keys {
+            let len = if key.starts_with("stays") { 700 } else { 1000 };
+            assert_has(&directory, &key, len).await;
+        }
     }
 }
