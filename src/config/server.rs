@@ -97,6 +97,10 @@ properties! {
     offsets_topic_num_partitions: i32 = 50, "offsets.topic.num.partitions", Allowed::AtLeast(1);
     /// The most partitions that one DescribeTopicPartitions answers.
     max_request_partition_size_limit: i32 = 2000, "max.request.partition.size.limit", Allowed::AtLeast(1);
+    /// The size of a file of `__consumer_offsets`, for its config of that name.
+    offsets_topic_segment_bytes: i32 = 104_857_600, "offsets.topic.segment.bytes", Allowed::AtLeast(1);
+    /// How long what a group wrote may take to be stored before its client is told to try again.
+    offsets_commit_timeout_ms: i32 = 5000, "offsets.commit.timeout.ms", Allowed::AtLeast(1);
     /// How long a request waits for the host's storage when the client sets no time of its own.
     host_timeout_ms: i64 = 30_000, "host.timeout.ms", Allowed::AtLeast(1);
     /// The most partitions of all topics together.
@@ -238,6 +242,8 @@ mod tests {
         assert_eq!(config.offsets_retention_minutes, 7 * 24 * 60);
         assert_eq!(config.offsets_retention_check_interval_ms, 10 * 60 * 1000);
         assert_eq!(config.offsets_topic_num_partitions, 50);
+        assert_eq!(config.offsets_topic_segment_bytes, 100 << 20);
+        assert_eq!(config.offsets_commit_timeout_ms, 5000);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 pub mod groups;
 pub mod offsets;
 pub mod records;
+pub mod runtime;
 pub mod shard;
 
 /// Milliseconds.

@@ -86,7 +86,7 @@ impl Partition {
     }
 
     /// Shows the batches from the one that holds `from` up to `end`, until `visit` breaks.
-    async fn scan(
+    pub async fn scan(
         &self,
         from: i64,
         end: i64,
@@ -106,6 +106,8 @@ impl Partition {
             if offset <= before {
                 return Err(StoreError::Corrupt(format!("nothing to read at offset {offset}")));
             }
+            // What is in memory is read without a wait, and others have to get on too.
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
