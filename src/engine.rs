@@ -54,7 +54,7 @@ pub struct Engine {
     /// Only taken when dropped.
     runtime: Option<Runtime>,
     network: Arc<Network>,
-    storage: Arc<dyn Storage>,
+    broker: Arc<Broker>,
     ended: watch::Sender<bool>,
 }
 
@@ -76,21 +76,21 @@ impl Engine {
             let _runtime = runtime.enter();
             open(&config, backend)
         };
-        let broker = Arc::new(Broker::new(Arc::new(config), storage.clone()));
-        let network = Network::new(broker);
+        let broker = Arc::new(Broker::new(Arc::new(config), storage));
+        let network = Network::new(broker.clone());
         let ended = watch::Sender::new(false);
-        runtime.spawn(watch_state(network.clone(), storage.clone(), ended.clone()));
-        Ok(Self { runtime: Some(runtime), network, storage, ended })
+        runtime.spawn(watch_state(network.clone(), broker.clone(), ended.clone()));
+        Ok(Self { runtime: Some(runtime), network, broker, ended })
     }
 
     /// Whether the broker may serve. It stays `Fenced` or `Failed` when it came to that.
     pub fn state(&self) -> watch::Receiver<State> {
-        self.storage.state()
+        self.broker.storage.state()
     }
 
     /// The name of the cluster; empty before the store is open.
     pub fn cluster_id(&self) -> String {
-        self.storage.cluster_id()
+        self.broker.storage.cluster_id()
     }
 
     /// Becomes true when the broker has ended: it was stopped, or its store ended it.
@@ -122,7 +122,7 @@ impl Engine {
     /// the store and then all connections.
     pub fn stop(&self, drain: Duration) {
         let Ok(handle) = self.handle() else { return };
-        handle.block_on(end(&self.network, &*self.storage, drain));
+        handle.block_on(end(&self.network, &self.broker, drain));
         self.ended.send_replace(true);
     }
 
@@ -170,14 +170,21 @@ fn open(config: &Config, backend: Backend) -> Arc<dyn Storage> {
     }
 }
 
-/// Ends a broker whose store serves nothing more.
-async fn watch_state(network: Arc<Network>, storage: Arc<dyn Storage>, ended: watch::Sender<bool>) {
-    let mut state = storage.state();
+/// Lets the coordinators read their records when the store is open, and ends a broker whose store
+/// serves nothing more.
+async fn watch_state(network: Arc<Network>, broker: Arc<Broker>, ended: watch::Sender<bool>) {
+    let mut state = broker.storage.state();
+    let open = |state: &State| !matches!(state, State::Opening | State::Standby(_));
+    if state.wait_for(open).await.is_err() {
+        return;
+    }
+    broker.groups.refresh();
     let over = |state: &State| matches!(state, State::Fenced(_) | State::Failed(_));
     let over = match state.wait_for(over).await {
         Ok(state) => state.clone(),
         Err(_) => return,
     };
+    broker.groups.end();
     if let State::Fenced(owner) = &over {
         tracing::error!(?owner, "another process took the data over; this broker ends");
         sleep(FAREWELL).await;
@@ -185,15 +192,16 @@ async fn watch_state(network: Arc<Network>, storage: Arc<dyn Storage>, ended: wa
     if let State::Failed(reason) = &over {
         tracing::error!("the store cannot be read: {reason}");
     }
-    end(&network, &*storage, Duration::ZERO).await;
+    end(&network, &broker, Duration::ZERO).await;
     ended.send_replace(true);
 }
 
 /// Requests that are under way get their answers; those that wait for the store get them when it
-/// closes, as it carries out what it was given.
-async fn end(network: &Network, storage: &dyn Storage, drain: Duration) {
+/// closes, as it carries out what it was given. Who waits for a group is sent away.
+async fn end(network: &Network, broker: &Broker, drain: Duration) {
+    broker.groups.end();
     let answered = network.drain(drain).await;
-    match timeout(PATIENCE, storage.close()).await {
+    match timeout(PATIENCE, broker.storage.close()).await {
         Ok(()) if answered => {}
         Ok(()) if network.drain(LAST_ANSWERS).await => {}
         Ok(()) => tracing::warn!("some requests are not answered, as the engine stops"),

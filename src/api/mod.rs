@@ -8,25 +8,38 @@ mod config_resources;
 pub mod create_acls;
 pub mod create_topics;
 pub mod delete_acls;
+pub mod delete_groups;
 pub mod delete_topics;
 pub mod describe_acls;
 pub mod describe_cluster;
 pub mod describe_configs;
+pub mod describe_groups;
 pub mod describe_topic_partitions;
 pub mod fetch;
 pub mod find_coordinator;
+mod groups;
+pub mod heartbeat;
 pub mod init_producer_id;
+pub mod join_group;
+pub mod leave_group;
 pub mod list_config_resources;
+pub mod list_groups;
 pub mod list_offsets;
 pub mod list_partition_reassignments;
 pub mod metadata;
+pub mod offset_commit;
+pub mod offset_delete;
+pub mod offset_fetch;
 pub mod produce;
 mod successor;
+pub mod sync_group;
 mod topics;
 
 use crate::config::Config;
 use crate::config::listeners::Address;
 use crate::config::topic::Configs;
+use crate::coordinator::runtime::Runtime;
+use crate::coordinator::shard::Shard;
 use crate::log::Log;
 use crate::log::producer_ids::ProducerIds;
 use crate::protocol::api_key::ApiKey;
@@ -58,11 +71,12 @@ impl Context {
     }
 }
 
-/// Without ACLs a client may do all that there is to do. These are the operations on the cluster
-/// and on a topic, each a bit at the place of its code (`AclOperation` of Apache Kafka 4.4).
+/// Without ACLs a client may do all that there is to do. These are the operations on the cluster,
+/// on a topic and on a group, each a bit at the place of its code (`AclOperation` of Apache Kafka 4.4).
 const CLUSTER_OPERATIONS: i32 = 1 << 5 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12;
 const TOPIC_OPERATIONS: i32 =
     1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 11;
+const GROUP_OPERATIONS: i32 = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11;
 
 /// What the APIs that change ACLs answer along with SECURITY_DISABLED.
 const NO_AUTHORIZER: &str = "No Authorizer is configured.";
@@ -71,7 +85,8 @@ const NO_AUTHORIZER: &str = "No Authorizer is configured.";
 pub struct Broker {
     pub config: Arc<Config>,
     pub storage: Arc<dyn Storage>,
-    pub log: Log,
+    pub log: Arc<Log>,
+    pub groups: Runtime<Shard>,
     pub producer_ids: ProducerIds,
     /// What is asked of batches for a topic that sets no config.
     default_rules: Rules,
@@ -81,10 +96,12 @@ pub struct Broker {
 
 impl Broker {
     pub fn new(config: Arc<Config>, storage: Arc<dyn Storage>) -> Self {
+        let log = Arc::new(Log::new(storage.clone()));
         Self {
             default_rules: produce::rules(&Configs::new(), &config),
+            groups: Runtime::of_groups(&config, storage.clone(), log.clone()),
             config,
-            log: Log::new(storage.clone()),
+            log,
             producer_ids: ProducerIds::new(storage.clone()),
             storage,
             topic_changes: Arc::default(),
@@ -96,10 +113,21 @@ impl Broker {
     }
 
     /// The APIs that clients are offered: a host that keeps nothing for coordinators has no
-    /// producer ids to give.
+    /// producer ids to give, or no groups.
     pub fn offers(&self, api: ApiKey) -> bool {
-        let needs_coordinators = api == ApiKey::InitProducerId;
-        ApiKey::SERVED.contains(&api) && (!needs_coordinators || self.storage.has_coordinators())
+        use ApiKey::{
+            DeleteGroups, DescribeGroups, Heartbeat, InitProducerId, JoinGroup, LeaveGroup,
+            ListGroups, OffsetCommit, OffsetDelete, OffsetFetch, SyncGroup,
+        };
+        let is_possible = match api {
+            InitProducerId => self.storage.has_coordinators(),
+            OffsetCommit | OffsetFetch | JoinGroup | Heartbeat | LeaveGroup | SyncGroup
+            | DescribeGroups | ListGroups | DeleteGroups | OffsetDelete => {
+                self.storage.has_groups()
+            }
+            _ => true,
+        };
+        is_possible && ApiKey::SERVED.contains(&api)
     }
 
     /// Who took the data over from this process.

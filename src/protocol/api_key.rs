@@ -13,7 +13,15 @@ macro_rules! for_each_api {
                 1   => Fetch                                 0..=18,  12..,       fetch;
                 2   => ListOffsets                           0..=11,  6..,        list_offsets;
                 3   => Metadata                              0..=13,  9..,        metadata;
+                8   => OffsetCommit                          0..=10,  8..,        offset_commit;
+                9   => OffsetFetch                           0..=10,  6..,        offset_fetch;
                 10  => FindCoordinator                       0..=6,   3..,        find_coordinator;
+                11  => JoinGroup                             0..=9,   6..,        join_group;
+                12  => Heartbeat                             0..=4,   4..,        heartbeat;
+                13  => LeaveGroup                            0..=5,   4..,        leave_group;
+                14  => SyncGroup                             0..=5,   4..,        sync_group;
+                15  => DescribeGroups                        0..=6,   5..,        describe_groups;
+                16  => ListGroups                            0..=5,   3..,        list_groups;
                 18  => ApiVersions                           0..=5,   3..,        api_versions;
                 19  => CreateTopics                          0..=7,   5..,        create_topics;
                 20  => DeleteTopics                          0..=6,   4..,        delete_topics;
@@ -22,21 +30,15 @@ macro_rules! for_each_api {
                 30  => CreateAcls                            0..=3,   2..,        create_acls;
                 31  => DeleteAcls                            0..=3,   2..,        delete_acls;
                 32  => DescribeConfigs                       0..=4,   4..,        describe_configs;
+                42  => DeleteGroups                          0..=3,   2..,        delete_groups;
                 46  => ListPartitionReassignments            0..=0,   0..,        list_partition_reassignments;
+                47  => OffsetDelete                          0..=0,   i16::MAX.., offset_delete;
                 60  => DescribeCluster                       0..=2,   0..,        describe_cluster;
                 74  => ListConfigResources                   0..=1,   0..,        list_config_resources;
                 75  => DescribeTopicPartitions               0..=0,   0..,        describe_topic_partitions;
             }
             // Those that are tables only, until their handler comes.
             described {
-                8   => OffsetCommit                          0..=10,  8..,        offset_commit;
-                9   => OffsetFetch                           0..=10,  6..,        offset_fetch;
-                11  => JoinGroup                             0..=9,   6..,        join_group;
-                12  => Heartbeat                             0..=4,   4..,        heartbeat;
-                13  => LeaveGroup                            0..=5,   4..,        leave_group;
-                14  => SyncGroup                             0..=5,   4..,        sync_group;
-                15  => DescribeGroups                        0..=6,   5..,        describe_groups;
-                16  => ListGroups                            0..=5,   3..,        list_groups;
                 17  => SaslHandshake                         0..=1,   i16::MAX.., sasl_handshake;
                 21  => DeleteRecords                         0..=2,   2..,        delete_records;
                 23  => OffsetForLeaderEpoch                  0..=4,   4..,        offset_for_leader_epoch;
@@ -54,11 +56,9 @@ macro_rules! for_each_api {
                 39  => RenewDelegationToken                  0..=2,   2..,        renew_delegation_token;
                 40  => ExpireDelegationToken                 0..=2,   2..,        expire_delegation_token;
                 41  => DescribeDelegationToken               0..=3,   2..,        describe_delegation_token;
-                42  => DeleteGroups                          0..=3,   2..,        delete_groups;
                 43  => ElectLeaders                          0..=2,   2..,        elect_leaders;
                 44  => IncrementalAlterConfigs               0..=1,   1..,        incremental_alter_configs;
                 45  => AlterPartitionReassignments           0..=1,   0..,        alter_partition_reassignments;
-                47  => OffsetDelete                          0..=0,   i16::MAX.., offset_delete;
                 48  => DescribeClientQuotas                  0..=1,   1..,        describe_client_quotas;
                 49  => AlterClientQuotas                     0..=1,   1..,        alter_client_quotas;
                 50  => DescribeUserScramCredentials          0..=0,   0..,        describe_user_scram_credentials;

@@ -106,6 +106,12 @@ pub trait Storage: Send + Sync + 'static {
         true
     }
 
+    /// Whether the coordinators of groups can keep their records in an internal topic. Without it
+    /// the APIs of groups are not advertised.
+    fn has_groups(&self) -> bool {
+        self.has_coordinators()
+    }
+
     /// Done when the topic is stored; [`Storage::topics`] shows it then.
     async fn create_topic(&self, topic: Topic) -> Result<()>;
 

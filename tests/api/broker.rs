@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use kelp::config::Config;
 use kelp::engine::{Backend, Engine, ThreadOptions};
-use kelp::messages::create_topics;
+use kelp::messages::{create_topics, find_coordinator};
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
 use kelp::protocol::wire::{Reader, Str, Wire, Writer};
@@ -13,7 +13,8 @@ use kelp::store::objects::Objects;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Longer than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -68,6 +69,31 @@ impl Broker {
         let request = create_topics::Request { topics: vec![topic], ..Default::default() };
         let answer: create_topics::Response = self.ask(ApiKey::CreateTopics, 7, &request);
         assert_eq!(answer.topics[0].error_code, ErrorCode::None, "{answer:?}");
+    }
+
+    /// Where the coordinator of a group is; its topic is there then.
+    pub(crate) fn find_coordinator(&self, group: &str) -> (String, i32) {
+        let request = find_coordinator::Request { key: group.into(), ..Default::default() };
+        let answer: find_coordinator::Response = self.ask(ApiKey::FindCoordinator, 3, &request);
+        assert_eq!(answer.error_code, ErrorCode::None, "{answer:?}");
+        (answer.host.to_string(), answer.port)
+    }
+
+    /// Asks until the coordinator has read its records.
+    pub(crate) fn until_loaded<T>(
+        &self,
+        ask: impl Fn(&Self) -> Result<T, ErrorCode>,
+    ) -> Result<T, ErrorCode> {
+        let begin = Instant::now();
+        loop {
+            match ask(self) {
+                Err(ErrorCode::CoordinatorLoadInProgress) => {
+                    assert!(begin.elapsed() < PATIENCE);
+                    thread::yield_now();
+                }
+                answer => return answer,
+            }
+        }
     }
 }
 

@@ -24,15 +24,6 @@ fn creation(name: &str, timeout_ms: i32) -> create_topics::Request {
     create_topics::Request { topics: vec![topic], timeout_ms, ..Default::default() }
 }
 
-/// Waits until the store was asked so often.
-fn wait_until_asked(storage: &Held, times: usize) {
-    let begin = Instant::now();
-    while *storage.asked.borrow() < times {
-        assert!(begin.elapsed() < PATIENCE);
-        thread::yield_now();
-    }
-}
-
 fn successor() -> Owner {
     Owner { address: "kelp-2:9093".into(), host: "kelp-2".into(), pid: 7, started: 9 }
 }
@@ -44,7 +35,7 @@ fn a_stop_answers_what_is_under_way_and_takes_nothing_new() {
     let mut client = broker.connect();
     let mut idle = broker.connect();
     client.send(ApiKey::CreateTopics, 7, &creation("late", 20_000));
-    wait_until_asked(&storage, 1);
+    storage.until_asked(1);
     thread::scope(|scope| {
         scope.spawn(|| broker.engine.stop(PATIENCE));
         assert!(idle.is_closed(), "who waits for nothing is closed at once");
@@ -64,7 +55,7 @@ fn a_stop_does_not_wait_longer_than_it_may() {
     let broker = Broker::on(storage.clone(), "");
     let mut client = broker.connect();
     client.send(ApiKey::CreateTopics, 7, &creation("never", 60_000));
-    wait_until_asked(&storage, 1);
+    storage.until_asked(1);
     let begin = Instant::now();
     broker.engine.stop(Duration::from_millis(200));
     assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
@@ -77,7 +68,7 @@ fn neither_stop_nor_drop_hangs_with_a_store_that_never_answers() {
     let broker = Broker::on(storage.clone(), "");
     let mut client = broker.connect();
     client.send(ApiKey::CreateTopics, 7, &creation("never", 60_000));
-    wait_until_asked(&storage, 1);
+    storage.until_asked(1);
     let begin = Instant::now();
     broker.engine.stop(Duration::ZERO);
     drop(broker);
@@ -91,7 +82,7 @@ fn a_dropped_engine_closes_everything() {
     let broker = Broker::on(storage.clone(), "");
     let mut client = broker.connect();
     client.send(ApiKey::CreateTopics, 7, &creation("never", 60_000));
-    wait_until_asked(&storage, 1);
+    storage.until_asked(1);
     drop(broker);
     assert!(client.is_closed());
     assert_eq!(Arc::strong_count(&storage), 1, "nothing of the engine is left");

@@ -4,35 +4,47 @@ use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
 
 #[test]
-fn there_is_no_coordinator_yet() {
+fn the_broker_coordinates_every_group() {
     let broker = Broker::start();
+    let port = i32::from(broker.port);
     for version in 0..=3 {
-        for key_type in [0, 1] {
-            let asked = Request { key: "group".into(), key_type, ..Request::default() };
-            let answer: Response = broker.ask(ApiKey::FindCoordinator, version, &asked);
-            assert_eq!(answer.error_code, ErrorCode::CoordinatorNotAvailable);
-            assert_eq!((answer.node_id, &*answer.host, answer.port), (-1, "", -1));
-            if version >= 1 {
-                let message = answer.error_message.as_deref();
-                assert_eq!(message, Some("The coordinator is not available."));
-            }
+        let asked = Request { key: "group".into(), ..Request::default() };
+        let answer: Response = broker.ask(ApiKey::FindCoordinator, version, &asked);
+        assert_eq!(answer.error_code, ErrorCode::None, "version {version}");
+        assert_eq!((answer.node_id, &*answer.host, answer.port), (1, "127.0.0.1", port));
+        if version >= 1 {
+            assert_eq!(answer.error_message.as_deref(), Some("NONE"));
+        }
+    }
+    for version in 4..=6 {
+        let coordinator_keys = vec!["a".into(), "".into(), "a".into()];
+        let asked = Request { coordinator_keys, ..Request::default() };
+        let answer: Response = broker.ask(ApiKey::FindCoordinator, version, &asked);
+        let keys: Vec<&str> = answer.coordinators.iter().map(|found| &*found.key).collect();
+        assert_eq!(keys, ["a", "", "a"]);
+        for found in &answer.coordinators {
+            assert_eq!(found.error_code, ErrorCode::None);
+            assert_eq!((found.node_id, &*found.host, found.port), (1, "127.0.0.1", port));
+            assert_eq!(found.error_message.as_deref(), Some(""));
         }
     }
 }
 
 #[test]
-fn every_key_of_a_batch_is_answered() {
+fn transactions_have_no_coordinator_yet() {
     let broker = Broker::start();
-    for version in 4..=6 {
-        let coordinator_keys = vec!["a".into(), "b".into(), "a".into()];
-        let asked = Request { coordinator_keys, ..Request::default() };
+    for version in 1..=6 {
+        let coordinator_keys = vec!["id".into()];
+        let asked = Request { key: "id".into(), key_type: 1, coordinator_keys };
         let answer: Response = broker.ask(ApiKey::FindCoordinator, version, &asked);
-        let keys: Vec<&str> = answer.coordinators.iter().map(|found| &*found.key).collect();
-        assert_eq!(keys, ["a", "b", "a"]);
-        for found in &answer.coordinators {
-            assert_eq!(found.error_code, ErrorCode::CoordinatorNotAvailable);
-            assert_eq!((found.node_id, &*found.host, found.port), (-1, "", -1));
-            assert_eq!(found.error_message.as_deref(), Some(""));
+        let (code, host, port) = match answer.coordinators.first() {
+            Some(found) => (found.error_code, &found.host, found.port),
+            None => (answer.error_code, &answer.host, answer.port),
+        };
+        assert_eq!((code, &**host, port), (ErrorCode::CoordinatorNotAvailable, "", -1));
+        if version < 4 {
+            let message = answer.error_message.as_deref();
+            assert_eq!(message, Some("The coordinator is not available."));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A store whose answers a test holds back, and whose state it sets.
 
+use crate::broker::PATIENCE;
 use bytes::Bytes;
 use kelp::protocol::wire::Uuid;
 use kelp::record::batch::Batch;
@@ -10,6 +11,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Instant;
 use tokio::sync::{Semaphore, watch};
 
 pub(crate) struct Held {
@@ -21,6 +24,9 @@ pub(crate) struct Held {
     pub(crate) asked: watch::Sender<usize>,
     /// Whether the store panics when a partition is opened.
     pub(crate) panics: AtomicBool,
+    /// Whether reads wait for a permit.
+    pub(crate) holds_reads: AtomicBool,
+    pub(crate) reads: Semaphore,
     /// Whether the store is ever done with closing.
     closes: bool,
 }
@@ -33,6 +39,8 @@ impl Held {
             answers: Arc::new(Semaphore::new(0)),
             asked: watch::Sender::new(0),
             panics: AtomicBool::new(false),
+            holds_reads: AtomicBool::new(false),
+            reads: Semaphore::new(0),
             closes: true,
         }
     }
@@ -44,6 +52,15 @@ impl Held {
 
     pub(crate) fn enter(&self, state: State) {
         self.state.send_replace(state);
+    }
+
+    /// Waits until the store was asked so often.
+    pub(crate) fn until_asked(&self, times: usize) {
+        let begin = Instant::now();
+        while *self.asked.borrow() < times {
+            assert!(begin.elapsed() < PATIENCE);
+            thread::yield_now();
+        }
     }
 
     async fn turn(&self) -> Result<()> {
@@ -126,6 +143,9 @@ impl Storage for Held {
         max_bytes: usize,
         at_least_one: bool,
     ) -> Result<Vec<Bytes>> {
+        if self.holds_reads.load(Ordering::Relaxed) {
+            self.reads.acquire().await.unwrap().forget();
+        }
         self.memory.read(partition, offset, max_bytes, at_least_one).await
     }
 
