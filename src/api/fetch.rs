@@ -61,13 +61,13 @@ pub async fn handle(cx: &Context, request: Request) -> Reply<Response> {
         answer.add_topic(cx, &topics, topic).await;
     }
     if answer.fetch.read().await {
-        answer.convert().await;
+        answer.convert(&cx.broker).await;
         return Reply::Ready(answer.finish(&cx.broker, &topics));
     }
     let broker = cx.broker.clone();
     Reply::Deferred(Box::pin(async move {
         answer.fetch.wait(&broker.log).await;
-        answer.convert().await;
+        answer.convert(&broker).await;
         answer.finish(&broker, &topics)
     }))
 }
@@ -155,18 +155,24 @@ impl Answer {
 
     /// Makes message sets of what was read, for clients that want these. They may come to more than
     /// the batches did, so the answer's limit is kept anew.
-    async fn convert(&mut self) {
+    async fn convert(&mut self, broker: &Broker) {
         let Some(magic) = message_magic(self.version) else { return };
         let mut left = self.fetch.max_bytes;
         for position in &mut self.fetch.positions {
             let Ok(found) = &mut position.found else { continue };
             let batches = std::mem::take(&mut found.records);
-            if left == 0 {
+            if left == 0 || batches.is_empty() {
                 continue;
             }
-            let limit = position.max_bytes.min(left);
+            let (offset, limit) = (position.offset, position.max_bytes.min(left));
             let high_watermark = found.bounds.high_watermark;
-            match message_sets(batches, magic, position.offset, limit, high_watermark).await {
+            let turn = broker.conversions.clone().acquire_owned().await;
+            // Not on the threads that serve all clients: what decompresses to much takes seconds.
+            let sets = tokio::task::spawn_blocking(move || {
+                let _until_done = turn;
+                message_sets(batches, magic, offset, limit, high_watermark)
+            });
+            match sets.await.unwrap_or(Err(ErrorCode::UnknownServerError)) {
                 Ok(sets) => {
                     left = left.saturating_sub(sets.iter().map(Bytes::len).sum());
                     found.records = sets;
@@ -223,7 +229,7 @@ impl Answer {
 
 /// What a client that asked for `offset` gets of these batches: the first that has something for it
 /// whole, however much longer that becomes, and more up to the limit (KIP-283).
-async fn message_sets(
+fn message_sets(
     batches: Vec<Bytes>,
     magic: i8,
     offset: i64,
@@ -246,8 +252,6 @@ async fn message_sets(
             bytes += set.len();
             sets.push(Bytes::from(set));
         }
-        // A batch takes milliseconds, which others need not wait for.
-        tokio::task::yield_now().await;
     }
     if sets.is_empty() && next_offset < high_watermark {
         sets.push(cut_message(next_offset, limit));
@@ -284,7 +288,7 @@ mod tests {
     use crate::record::testing::Draft;
 
     /// The sets for a client that asks for offset 0, of batches that follow each other from there.
-    async fn sets(drafts: &[Draft], high_watermark: i64) -> Vec<Bytes> {
+    fn sets(drafts: &[Draft], high_watermark: i64) -> Vec<Bytes> {
         let mut offset = 0;
         let batches = drafts.iter().map(|draft| {
             let mut batch = draft.batch();
@@ -292,20 +296,20 @@ mod tests {
             offset = batch.header.last_offset() + 1;
             batch.to_bytes()
         });
-        message_sets(batches.collect(), 1, 0, 100, high_watermark).await.unwrap()
+        message_sets(batches.collect(), 1, 0, 100, high_watermark).unwrap()
     }
 
-    #[tokio::test]
-    async fn a_client_never_asks_for_ever_for_what_it_cannot_be_given() {
+    #[test]
+    fn a_client_never_asks_for_ever_for_what_it_cannot_be_given() {
         let control = Draft { attributes: 1 << 5, ..Draft::of(&["marker"]) };
         let data = Draft::of(&["a"]);
         // What it can be given is behind what it cannot.
-        let brought = sets(&[control.clone(), data], 2).await.concat();
+        let brought = sets(&[control.clone(), data], 2).concat();
         assert_eq!(Messages::new(&brought).map(|m| m.unwrap().offset).collect::<Vec<_>>(), [1]);
         // Nothing is behind it yet: the client waits for that.
-        assert_eq!(sets(std::slice::from_ref(&control), 1).await.concat(), []);
+        assert_eq!(sets(std::slice::from_ref(&control), 1).concat(), []);
         // Something is, but did not fit. To the client it looks like a longer message that was cut.
-        let brought = sets(&[control], 2).await.concat();
+        let brought = sets(&[control], 2).concat();
         let length = i32::from_be_bytes(brought[8..12].try_into().unwrap());
         assert!(brought.len() == 12 && length > 100);
         assert!(Messages::new(&brought).next().is_none());

@@ -50,6 +50,7 @@ use crate::store::topics::Topics;
 use crate::store::{BoxFuture, Owner, State, Storage};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
 
 /// What a handler needs besides its request.
 #[derive(Clone)]
@@ -90,6 +91,8 @@ pub struct Broker {
     pub producer_ids: ProducerIds,
     /// What is asked of batches for a topic that sets no config.
     default_rules: Rules,
+    /// Turns to make message sets of batches: whoever has one holds a decompressed batch.
+    conversions: Arc<Semaphore>,
     /// Held while topics are created: what was checked must still hold when the topic is stored.
     topic_changes: Arc<tokio::sync::Mutex<()>>,
 }
@@ -100,6 +103,7 @@ impl Broker {
         Self {
             default_rules: produce::rules(&Configs::new(), &config),
             groups: Runtime::of_groups(&config, storage.clone(), log.clone()),
+            conversions: Arc::new(Semaphore::new(config.num_io_threads.unsigned_abs() as usize)),
             config,
             log,
             producer_ids: ProducerIds::new(storage.clone()),
