@@ -17,6 +17,8 @@ pub mod records;
 pub mod runtime;
 pub mod shard;
 
+use crate::protocol::wire::Str;
+
 /// Milliseconds.
 pub type Millis = i64;
 
@@ -30,6 +32,11 @@ pub struct Now {
 /// Names the one who asked, until it is answered. Never used twice in a machine's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
+
+/// A copy to keep: the text may share the memory of a whole request, or of a part of the log.
+fn own(text: &Str) -> Str {
+    Str::from(&**text)
+}
 
 /// A state machine: the same calls in the same order give the same state and answers.
 pub trait Machine {

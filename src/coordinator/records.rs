@@ -80,10 +80,14 @@ impl Record {
                 key: read("the key of an offset", 0, key)?,
                 value: read_value("an offset", value)?,
             }),
-            group_metadata::TYPE => Ok(Self::GroupMetadata {
-                key: read("the key of a group", 0, key)?,
-                value: read_value("a group", value)?,
-            }),
+            group_metadata::TYPE => {
+                // A copy: members are kept as slices of their record, not of a part of the log.
+                let value = value.map(|value| Bytes::copy_from_slice(value));
+                Ok(Self::GroupMetadata {
+                    key: read("the key of a group", 0, key)?,
+                    value: read_value("a group", value.as_ref())?,
+                })
+            }
             unknown => Err(Unreadable::UnknownType(unknown)),
         }
     }

@@ -1,6 +1,6 @@
 //! One classic group: its members, and where its rebalance stands.
 
-use super::super::Millis;
+use super::super::{Millis, own};
 use super::member::Member;
 use crate::messages::join_group::JoinGroupRequestProtocol;
 use crate::messages::records::consumer_protocol::Subscription;
@@ -213,7 +213,7 @@ impl Group {
             self.instances.insert(instance.clone(), member.id.clone());
         }
         if self.members.is_empty() {
-            self.protocol_type = Some(kind.clone());
+            self.protocol_type = Some(own(kind));
         }
         self.leader.get_or_insert_with(|| member.id.clone());
         self.pending.remove(&member.id);

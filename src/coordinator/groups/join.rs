@@ -8,7 +8,7 @@
 //! a static leader that comes back to an unchanged group is told not to assign again (KIP-814).
 
 use super::super::shard::{Client, Response, Shard};
-use super::super::{Outcome, Ticket};
+use super::super::{Outcome, Ticket, own};
 use super::draft::{Draft, refused_join};
 use super::{At, Due, Group, Member, State};
 use crate::messages::join_group::{self, Request};
@@ -51,7 +51,7 @@ impl At<'_> {
             request.rebalance_timeout_ms = request.session_timeout_ms;
         }
         let is_there = group.is_some();
-        let created = || Group::new(request.group_id.clone(), Some(self.now.wall));
+        let created = || Group::new(own(&request.group_id), Some(self.now.wall));
         let mut draft = self.draft(group.cloned().unwrap_or_else(created));
         if !is_there {
             // Kept at once, so that a restart knows the group: a refused request makes one too.
@@ -150,10 +150,10 @@ impl Draft<'_> {
             initial.member_added = true;
         }
         let member = Member {
-            id: id.clone(),
-            instance_id: request.group_instance_id,
-            client_id: client.id.clone(),
-            client_host: client.host.clone(),
+            id: own(&id),
+            instance_id: request.group_instance_id.as_ref().map(own),
+            client_id: own(&client.id),
+            client_host: own(&client.host),
             session_timeout_ms: request.session_timeout_ms,
             rebalance_timeout_ms: request.rebalance_timeout_ms,
             protocols: request.protocols,
@@ -164,7 +164,7 @@ impl Draft<'_> {
             is_new: true,
         };
         self.group.add(&request.protocol_type, member);
-        self.set(Due::Session(id), self.config.new_member_join_timeout_ms);
+        self.set(Due::Session(own(&id)), self.config.new_member_join_timeout_ms);
         self.rebalance();
     }
 

@@ -36,7 +36,7 @@ pub use timers::{Due, Timer};
 
 use super::records::Record;
 use super::shard::Config;
-use super::{Millis, Now};
+use super::{Millis, Now, own};
 use crate::messages::records::group_metadata::{Key, Value};
 use crate::protocol::wire::Str;
 use std::collections::BTreeMap;
@@ -93,8 +93,7 @@ impl Groups {
     /// Whoever commits an offset without a group makes one, which has no members.
     pub(super) fn create_if_absent(&mut self, id: &Str) {
         if !self.by_id.contains_key(id) {
-            // A copy: this one shares the memory of a whole request.
-            let id = Str::from(&**id);
+            let id = own(id);
             self.by_id.insert(id.clone(), Arc::new(Group::new(id, None)));
         }
     }
@@ -102,8 +101,8 @@ impl Groups {
     pub(super) fn apply(&mut self, id: Str, value: Option<Value>) {
         match value {
             Some(value) => {
-                let group = Group::from_value(id.clone(), value);
-                self.by_id.insert(id, Arc::new(group));
+                let group = Group::from_value(own(&id), value);
+                self.by_id.insert(group.id().clone(), Arc::new(group));
             }
             None => {
                 self.by_id.remove(&id);

@@ -24,6 +24,7 @@ pub mod partition;
 #[cfg(test)]
 mod testing;
 
+use super::own;
 use crate::messages::records::offset_commit::{Key, Value};
 use crate::protocol::wire::{Str, Uuid};
 use std::collections::BTreeMap;
@@ -87,9 +88,4 @@ impl Offsets {
 fn entry<'a, T: Default>(map: &'a mut BTreeMap<Str, T>, name: &Str) -> &'a mut T {
     let kept = map.get_key_value(name).map(|(kept, _)| kept.clone());
     map.entry(kept.unwrap_or_else(|| own(name))).or_default()
-}
-
-/// A copy to keep: the text may share the memory of a whole request, or of a part of the log.
-fn own(text: &Str) -> Str {
-    Str::from(&**text)
 }

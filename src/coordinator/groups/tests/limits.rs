@@ -73,6 +73,32 @@ fn of_a_group_that_is_too_large_after_a_restart_the_last_ones_go() {
 }
 
 #[test]
+fn a_group_does_not_hold_on_to_requests_and_parts_of_the_log() {
+    // A request of which all texts are slices, with much besides.
+    let frame = Bytes::from([&[b'x'; 1000][..], b"groupconsumer"].concat());
+    let text = |range: std::ops::Range<usize>| Str::try_from(frame.slice(range)).unwrap();
+    let mut driver = Driver::default();
+    let client = Client { id: text(0..5), ..driver.client(3) };
+    let protocol =
+        join_group::JoinGroupRequestProtocol { name: "range".into(), ..Default::default() };
+    driver.ask(Request::JoinGroup(
+        client,
+        join_group::Request {
+            group_id: text(1000..1005),
+            session_timeout_ms: SESSION_MS,
+            rebalance_timeout_ms: REBALANCE_MS,
+            group_instance_id: Some(text(0..3)),
+            protocol_type: text(1005..1013),
+            protocols: vec![protocol],
+            ..Default::default()
+        },
+    ));
+    driver.pass(DELAY_MS);
+    assert_eq!(driver.group().members().len(), 1);
+    assert!(frame.is_unique());
+}
+
+#[test]
 fn ids_that_nobody_joins_with_have_a_limit() {
     let mut driver = Driver::default();
     let first = driver.given_id(&Join::default());
