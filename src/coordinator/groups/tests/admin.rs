@@ -1,6 +1,7 @@
 //! What administrators see and delete.
 
 use super::*;
+use crate::messages::records::group_metadata::Key;
 use crate::messages::{delete_groups, list_groups};
 
 fn list(driver: &mut Driver, states: &[&str], types: &[&str]) -> Vec<list_groups::ListedGroup> {
@@ -30,7 +31,8 @@ fn delete(driver: &mut Driver, group: &str) -> delete_groups::DeletableGroupResu
 fn commit_alone(driver: &mut Driver, group: &str) {
     use crate::messages::records::offset_commit::{Key, Value};
     let key = Key { group: group.into(), topic: "t".into(), partition: 0 };
-    driver.shard.apply(Record::OffsetCommit { key, value: Some(Value::default()) });
+    let value = Value { commit_timestamp: driver.now.wall, ..Value::default() };
+    driver.shard.apply(Record::OffsetCommit { key, value: Some(value) });
 }
 
 #[test]
@@ -144,4 +146,51 @@ fn a_deleted_group_begins_anew() {
     let (_, ticket) = driver.join_dynamic(&Join::default());
     driver.pass(DELAY_MS);
     assert_eq!(driver.joined(ticket).generation_id, 1);
+}
+
+/// Kafka's default of `offsets.retention.check.interval.ms`.
+const CHECK_MS: Millis = 600_000;
+
+#[test]
+fn a_group_without_members_and_offsets_is_deleted_in_time() {
+    // Kafka's testClassicGroupMaybeDelete.
+    let mut driver = Driver::default();
+    driver.restart();
+    let ids = driver.stable(1);
+    let beat_for = |driver: &mut Driver, ms: Millis| {
+        (0..ms / 5_000).for_each(|_| {
+            driver.pass(5_000);
+            driver.beat(1, &ids[0]);
+        });
+    };
+    beat_for(&mut driver, 2 * CHECK_MS);
+    assert_eq!(driver.state(), "Stable");
+    commit_alone(&mut driver, "simple");
+    driver.leave(&[("", None), (&ids[0], None)]);
+    driver.pass(CHECK_MS);
+    assert_eq!(driver.state(), "Dead");
+    assert_eq!(driver.records.last(), Some(&super::super::tombstone(&GROUP.into())));
+    assert!(driver.shard.groups.get("simple").is_some(), "its offset is kept");
+}
+
+#[test]
+fn many_groups_are_looked_through_in_pieces() {
+    let mut driver = Driver::default();
+    for i in 0..2_500 {
+        let key = Key { group: format!("g{i:04}").into() };
+        let value = Group::new(key.group.clone(), None).to_value();
+        driver.records.push(Record::GroupMetadata { key, value: Some(value) });
+    }
+    driver.restart();
+    let due = driver.shard.deadline().unwrap();
+    driver.now.monotonic = due;
+    let mut rounds = 0;
+    while driver.shard.deadline().unwrap() <= due {
+        let outcome = driver.shard.expire(driver.now);
+        assert!(outcome.records.len() <= 1_000);
+        driver.absorb(outcome);
+        rounds += 1;
+    }
+    assert_eq!((driver.groups().count(), rounds), (0, 3));
+    assert_eq!(driver.shard.deadline(), Some(due + CHECK_MS));
 }

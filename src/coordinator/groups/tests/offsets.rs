@@ -153,3 +153,22 @@ fn retention_counts_from_when_nobody_needs_an_offset() {
     let simple = Group::new("simple".into(), None);
     assert_eq!(simple.retained_since(5), Some(5));
 }
+
+#[test]
+fn the_topics_of_a_static_member_that_came_back_count_at_once() {
+    let mut driver = Driver::default();
+    let (old, new) = (subscription(&["a"]), subscription(&["b"]));
+    let ticket = driver.join(&Join {
+        instance: Some("one"),
+        protocols: &[("range", &old)],
+        ..Join::default()
+    });
+    driver.pass(DELAY_MS);
+    let id = driver.joined(ticket).member_id;
+    driver.assign(1, &id, std::slice::from_ref(&id));
+    driver.join(&Join { instance: Some("one"), protocols: &[("range", &new)], ..Join::default() });
+    let topics = |driver: &Driver| ["a", "b"].map(|t| driver.group().is_subscribed_to(t));
+    assert_eq!(topics(&driver), [false, true]);
+    driver.restart();
+    assert_eq!(topics(&driver), [false, true]);
+}
