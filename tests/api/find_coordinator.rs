@@ -1,7 +1,10 @@
 use crate::broker::Broker;
+use crate::storage::Held;
+use kelp::messages::api_versions;
 use kelp::messages::find_coordinator::{Request, Response};
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
+use std::sync::Arc;
 
 #[test]
 fn the_broker_coordinates_every_group() {
@@ -28,6 +31,22 @@ fn the_broker_coordinates_every_group() {
             assert_eq!(found.error_message.as_deref(), Some(""));
         }
     }
+}
+
+#[test]
+fn a_host_that_keeps_no_groups_offers_none() {
+    let broker = Broker::on(Arc::new(Held::without_groups()), "");
+    let asked = api_versions::Request::default();
+    let offered: api_versions::Response = broker.ask(ApiKey::ApiVersions, 0, &asked);
+    let offers = |api: ApiKey| offered.api_keys.iter().any(|offered| offered.api_key == api.code());
+    for api in [ApiKey::JoinGroup, ApiKey::OffsetCommit, ApiKey::OffsetFetch, ApiKey::ListGroups] {
+        assert!(!offers(api), "{api:?}");
+    }
+    // librdkafka takes a broker without it for one that is too old for lz4.
+    assert!(offers(ApiKey::FindCoordinator) && offers(ApiKey::InitProducerId));
+    let asked = Request { key: "group".into(), ..Request::default() };
+    let answer: Response = broker.ask(ApiKey::FindCoordinator, 3, &asked);
+    assert_eq!(answer.error_code, ErrorCode::CoordinatorNotAvailable);
 }
 
 #[test]

@@ -104,6 +104,19 @@ fn a_topic_that_is_not_there_is_refused_alone() {
 }
 
 #[test]
+fn a_commit_that_does_not_fit_into_a_batch_is_refused_as_a_whole() {
+    let broker = Broker::with("message.max.bytes=1000");
+    broker.create("clicks", 30);
+    broker.find_coordinator(GROUP);
+    let offsets: Vec<_> = (0..30).map(|partition| (partition, 7)).collect();
+    let codes = committed(&broker, 9, &commit("clicks", Uuid::ZERO, &offsets));
+    assert_eq!(codes, [ErrorCode::UnknownServerError; 30]);
+    assert_eq!(fetched(&broker), Ok(vec![]));
+    let codes = committed(&broker, 9, &commit("clicks", Uuid::ZERO, &offsets[..3]));
+    assert_eq!(codes, [ErrorCode::None; 3]);
+}
+
+#[test]
 fn several_groups_are_asked_at_once_by_names_and_by_ids() {
     let broker = broker();
     let id = id_of(&broker, "clicks");

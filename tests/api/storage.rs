@@ -27,6 +27,7 @@ pub(crate) struct Held {
     /// Whether reads wait for a permit.
     pub(crate) holds_reads: AtomicBool,
     pub(crate) reads: Semaphore,
+    keeps_groups: bool,
     /// Whether the store is ever done with closing.
     closes: bool,
 }
@@ -41,8 +42,14 @@ impl Held {
             panics: AtomicBool::new(false),
             holds_reads: AtomicBool::new(false),
             reads: Semaphore::new(0),
+            keeps_groups: true,
             closes: true,
         }
+    }
+
+    /// A store that keeps producer ids but no groups.
+    pub(crate) fn without_groups() -> Self {
+        Self { keeps_groups: false, ..Self::new(State::Serving) }
     }
 
     /// A store that is never done with closing.
@@ -85,6 +92,10 @@ impl Storage for Held {
 
     fn topics(&self) -> Arc<Topics> {
         self.memory.topics()
+    }
+
+    fn has_groups(&self) -> bool {
+        self.keeps_groups
     }
 
     async fn create_topic(&self, topic: Topic) -> Result<()> {
