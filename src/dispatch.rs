@@ -6,12 +6,12 @@
 use crate::api::{self, Broker, Connection, Context, Reply};
 use crate::protocol::api_key::{ApiKey, for_each_api};
 use crate::protocol::header::{self, RequestHeader};
-use crate::protocol::wire::{Reader, Wire, WireError};
+use crate::protocol::wire::{Encoded, Reader, Wire, WireError};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// An encoded answer without its length, as a list of slices for one vectored write.
-pub type Answer = Vec<Bytes>;
+/// An encoded answer, with its length before it.
+pub type Answer = Encoded;
 
 /// Why a frame is not served. The connection is closed, as Kafka does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,13 +26,13 @@ pub enum Refused {
     Body { api: ApiKey, version: i16, error: WireError },
 }
 
-/// Serves one request of a connection.
+/// Serves one request of a connection; its frame is a part of a buffer of so many bytes.
 pub async fn dispatch(
     broker: &Arc<Broker>,
     connection: &Arc<Connection>,
     frame: Bytes,
+    buffer_bytes: usize,
 ) -> Result<Reply<Answer>, Refused> {
-    let frame_bytes = frame.len();
     let (header, body) = RequestHeader::read(frame).map_err(Refused::Header)?;
     let api = ApiKey::from_code(header.api_key).ok_or(Refused::UnknownApi(header.api_key))?;
     let call = Call { api, version: header.api_version, correlation_id: header.correlation_id };
@@ -48,7 +48,7 @@ pub async fn dispatch(
         connection: connection.clone(),
         api_version: call.version,
         client_id: header.client_id,
-        frame_bytes,
+        buffer_bytes,
     };
     route(call, &context, body).await
 }
@@ -108,9 +108,7 @@ impl Call {
     }
 
     fn answer<T: Wire>(self, response: &T) -> Answer {
-        let mut writer = header::response(self.api, self.version, self.correlation_id);
-        response.write(&mut writer);
-        writer.finish()
+        header::response(self.api, self.version, self.correlation_id, response)
     }
 
     /// Only ApiVersions can say that it does not speak a version: its client asks in order to

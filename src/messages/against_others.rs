@@ -156,8 +156,8 @@ fn compare<T: Wire + Default>(
 ) -> Result<Bytes, String> {
     let mut reader = Reader::new(sample.bytes.clone(), version, flexible);
     let message = T::read(&mut reader).map_err(|error| error.to_string())?;
-    if !reader.buf.is_empty() {
-        return Err(format!("{} bytes are left over", reader.buf.len()));
+    if !reader.rest().is_empty() {
+        return Err(format!("{} bytes are left over", reader.rest().len()));
     }
     let written = encode(&message, version, flexible);
     same("what was read is written", &written, &sample.written)?;

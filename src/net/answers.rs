@@ -6,7 +6,6 @@ use super::idle::Activity;
 use crate::dispatch::Answer;
 use crate::protocol::error_code::ErrorCode;
 use crate::store::BoxFuture;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -66,26 +65,28 @@ pub(super) async fn write_answers<W: AsyncWrite + Unpin>(
 struct Outgoing<'a, W> {
     writer: W,
     activity: &'a Activity,
-    slices: VecDeque<Bytes>,
+    unwritten: Unwritten,
     bytes: usize,
     /// Given back when all is written.
     held: Vec<Held>,
-    /// Where the lengths of frames are cut from.
-    lengths: BytesMut,
+}
+
+#[derive(Default)]
+struct Unwritten {
+    answers: VecDeque<Answer>,
+    /// How far the first one is written: slices, and bytes of the next slice.
+    slices: usize,
+    slice_bytes: usize,
 }
 
 impl<'a, W: AsyncWrite + Unpin> Outgoing<'a, W> {
     fn new(writer: W, activity: &'a Activity) -> Self {
-        let (slices, held) = (VecDeque::new(), Vec::new());
-        Self { writer, activity, slices, bytes: 0, held, lengths: BytesMut::new() }
+        Self { writer, activity, unwritten: Unwritten::default(), bytes: 0, held: Vec::new() }
     }
 
     fn push(&mut self, answer: Answer, held: Option<Held>) {
-        let len: usize = answer.iter().map(Bytes::len).sum();
-        self.lengths.put_u32(len as u32);
-        self.slices.push_back(self.lengths.split().freeze());
-        self.slices.extend(answer.into_iter().filter(|slice| !slice.is_empty()));
-        self.bytes += len;
+        self.bytes += answer.len();
+        self.unwritten.answers.push_back(answer);
         self.held.extend(held);
     }
 
@@ -99,32 +100,51 @@ impl<'a, W: AsyncWrite + Unpin> Outgoing<'a, W> {
     }
 
     async fn flush(&mut self) -> io::Result<()> {
-        while !self.slices.is_empty() {
+        while !self.unwritten.answers.is_empty() {
             let mut io = [IoSlice::new(&[]); MAX_SLICES];
-            let count = self.slices.len().min(MAX_SLICES);
-            for (io, slice) in io.iter_mut().zip(&self.slices) {
-                *io = IoSlice::new(slice);
-            }
+            let count = self.unwritten.fill(&mut io);
             let written = self.writer.write_vectored(&io[..count]).await?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             self.activity.touch();
-            self.advance(written);
+            self.unwritten.advance(written);
         }
         self.bytes = 0;
         self.held.clear();
         self.writer.flush().await
     }
+}
 
+impl Unwritten {
+    /// Sets what is written next; gives how many slices that are.
+    fn fill<'s>(&'s self, io: &mut [IoSlice<'s>]) -> usize {
+        let first = self.answers.front().into_iter().flat_map(|first| {
+            let next = &first.slice(self.slices)[self.slice_bytes..];
+            let behind = (self.slices + 1..first.slices()).map(|index| first.slice(index));
+            std::iter::once(next).chain(behind)
+        });
+        let others = self.answers.iter().skip(1);
+        let others = others.flat_map(|other| (0..other.slices()).map(|index| other.slice(index)));
+        let slices = first.chain(others).filter(|slice| !slice.is_empty());
+        let places = io.iter_mut().zip(slices);
+        places.map(|(place, slice)| *place = IoSlice::new(slice)).count()
+    }
+
+    /// Goes over so many bytes, and over what is empty behind them.
     fn advance(&mut self, mut written: usize) {
-        while written > 0 {
-            let Some(first) = self.slices.front_mut() else { return };
-            if written < first.len() {
-                return first.advance(written);
+        while let Some(first) = self.answers.front() {
+            let left = first.slice(self.slices).len() - self.slice_bytes;
+            if written < left {
+                self.slice_bytes += written;
+                return;
             }
-            written -= first.len();
-            self.slices.pop_front();
+            written -= left;
+            (self.slices, self.slice_bytes) = (self.slices + 1, 0);
+            if self.slices == first.slices() {
+                self.answers.pop_front();
+                self.slices = 0;
+            }
         }
     }
 }
@@ -142,18 +162,28 @@ async fn poll_now<T>(mut future: Pin<&mut (dyn Future<Output = T> + Send)>) -> O
 mod tests {
     use super::super::budget::Budget;
     use super::*;
+    use crate::protocol::wire::{Records, Wire, Writer};
+    use bytes::Bytes;
     use std::task::{Context, Waker};
     use tokio::io::{AsyncReadExt, duplex};
     use tokio::sync::oneshot;
 
-    async fn ready(answer: &'static [u8]) -> Pending {
-        Pending::Ready(vec![Bytes::from_static(answer)], Budget::new(100).take(1).await)
+    /// Bytes that are written as they are.
+    fn answer(slices: &[&[u8]]) -> Answer {
+        let mut writer = Writer::new(0, false);
+        Records(slices.iter().map(|slice| Bytes::copy_from_slice(slice)).collect())
+            .write(&mut writer);
+        writer.finish()
+    }
+
+    async fn ready(slice: &[u8]) -> Pending {
+        Pending::Ready(answer(&[slice]), Budget::new(100).take(1).await)
     }
 
     #[tokio::test]
     async fn answers_before_one_that_waits_go_out_and_those_behind_it_do_not() {
         let (queue, pending) = mpsc::channel(10);
-        let (answer, waiting) = oneshot::channel::<Answer>();
+        let (later, waiting) = oneshot::channel::<Answer>();
         let waiting = Box::pin(async { waiting.await.unwrap() });
         queue.send(ready(b"first").await).await.unwrap();
         let held = Budget::new(100).take(1).await;
@@ -169,8 +199,7 @@ mod tests {
         client.read_exact(&mut read).await.unwrap();
         assert_eq!(&read, b"\0\0\0\x05first");
 
-        let second = ["se", "cond"].map(|part| Bytes::from_static(part.as_bytes()));
-        answer.send(second.to_vec()).unwrap();
+        later.send(answer(&[b"se", b"cond"])).unwrap();
         writing.await.unwrap();
         let mut rest = Vec::new();
         client.read_to_end(&mut rest).await.unwrap();
@@ -180,9 +209,11 @@ mod tests {
     #[tokio::test]
     async fn answers_of_many_slices_go_out_whole_though_the_socket_takes_little() {
         let (queue, pending) = mpsc::channel(1000);
-        let slices: Answer = (0..=255).map(|i| Bytes::from(vec![i; 100])).collect();
+        // Some are copied, some empty, and most go out as they are.
+        let slices: Vec<Vec<u8>> = (0..=255).map(|i: u8| vec![i; 10 * usize::from(i)]).collect();
+        let slices: Vec<&[u8]> = slices.iter().map(Vec::as_slice).collect();
         let held = Budget::new(100).take(1).await;
-        queue.send(Pending::Ready(slices.clone(), held)).await.unwrap();
+        queue.send(Pending::Ready(answer(&slices), held)).await.unwrap();
         queue.send(ready(b"last").await).await.unwrap();
         drop(queue);
         let (mut client, server) = duplex(7);
@@ -191,7 +222,7 @@ mod tests {
         let (written, _) =
             tokio::join!(write_answers(server, pending, &activity), client.read_to_end(&mut read));
         written.unwrap();
-        let expected = [&25_600_u32.to_be_bytes()[..], &slices.concat(), b"\0\0\0\x04last"];
+        let expected = [&326_400_u32.to_be_bytes()[..], &slices.concat(), b"\0\0\0\x04last"];
         assert_eq!(read, expected.concat());
     }
 

@@ -174,7 +174,7 @@ mod tests {
             let bytes = encode(&T::sample());
             let mut r = Reader::new(bytes.clone(), version, flexible);
             let back = T::read(&mut r).unwrap_or_else(|e| panic!("{api:?} v{version}: {e:?}"));
-            assert_eq!((r.buf.len(), encode(&back)), (0, bytes), "{api:?} v{version}");
+            assert_eq!((r.rest().len(), encode(&back)), (0, bytes), "{api:?} v{version}");
             COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     }

@@ -4,8 +4,8 @@
 //! in both (KIP-482: a broker must read it before it knows whether it speaks the version).
 
 use super::api_key::ApiKey;
-use super::wire::{Reader, Result, Str, Wire, Writer};
-use bytes::{Buf, Bytes};
+use super::wire::{Encoded, Reader, Result, Str, Wire, Writer};
+use bytes::Bytes;
 
 /// What comes before the body of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,35 +19,36 @@ pub struct RequestHeader {
 
 impl RequestHeader {
     /// Splits a frame into header and body. `flexible` tells whether a known API's version is.
-    pub fn read(mut frame: Bytes) -> Result<(Self, Reader)> {
-        let mut fixed = Reader::new(frame.split_to(frame.len().min(8)), 0, false);
-        let api_key = i16::read(&mut fixed)?;
-        let api_version = i16::read(&mut fixed)?;
-        let correlation_id = i32::read(&mut fixed)?;
-        let api = ApiKey::from_code(api_key);
-        let flexible = api.is_some_and(|api| api.is_flexible(api_version));
-        let mut reader = Reader::new(frame, api_version, false);
+    pub fn read(frame: Bytes) -> Result<(Self, Reader)> {
+        let mut reader = Reader::new(frame, 0, false);
+        let api_key = i16::read(&mut reader)?;
+        let api_version = i16::read(&mut reader)?;
+        let correlation_id = i32::read(&mut reader)?;
         let client_id = Option::<Str>::read(&mut reader)?;
-        reader.flexible = flexible;
-        reader.tagged(|_, r| {
-            r.buf.advance(r.buf.len());
-            Ok(())
-        })?;
+        let api = ApiKey::from_code(api_key);
+        reader.version = api_version;
+        reader.flexible = api.is_some_and(|api| api.is_flexible(api_version));
+        reader.tagged(|_, _| Ok(()))?;
         Ok((Self { api_key, api_version, correlation_id, client_id }, reader))
     }
 }
 
-/// Begins an answer: the header, and a writer that goes on with the body.
-pub fn response(api: ApiKey, version: i16, correlation_id: i32) -> Writer {
+/// An answer's frame: its length, the header, the body.
+pub fn response<T: Wire>(api: ApiKey, version: i16, correlation_id: i32, body: &T) -> Encoded {
     let flexible = api.is_flexible(version);
     let mut writer = Writer::new(version, flexible);
+    // The length, which is known in the end.
+    0i32.write(&mut writer);
     correlation_id.write(&mut writer);
     // KIP-511: a client that does not yet know our versions must be able to read the ApiVersions
     // answer, so its header never has tagged fields.
     if flexible && api != ApiKey::ApiVersions {
         writer.uvarint(0);
     }
-    writer
+    body.write(&mut writer);
+    let mut frame = writer.finish();
+    frame.overwrite((frame.len() as u32 - 4).to_be_bytes());
+    frame
 }
 
 #[cfg(test)]
@@ -64,7 +65,7 @@ mod tests {
         let (header, body) = RequestHeader::read(frame.freeze()).unwrap();
         assert_eq!((header.api_key, header.api_version, header.correlation_id), (18, 3, 1));
         assert_eq!(header.client_id.as_deref(), Some("rdkafka"));
-        assert_eq!(&body.buf[..], b"rest");
+        assert_eq!(body.rest(), b"rest");
         assert!(body.flexible);
     }
 }

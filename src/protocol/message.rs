@@ -54,9 +54,10 @@ macro_rules! message {
             fn write(&self, w: &mut $crate::protocol::wire::Writer) {
                 $( $crate::protocol::message::write_plain!([$($tag)?] w, self.$field, $versions, [$($null)?]); )*
                 if w.flexible {
-                    let mut tagged = $crate::protocol::wire::Tagged::new(w.version);
-                    $( $crate::protocol::message::write_tagged!([$($tag)?] tagged, self.$field, $versions, [$($default)?]); )*
-                    tagged.write(w);
+                    // Those at their default are left out.
+                    $( let $field = $crate::protocol::message::is_tagged!([$($tag)?] w, self.$field, $ty, $versions, [$($default)?]); )*
+                    w.uvarint(0 $( + u32::from($field) )*);
+                    $( $crate::protocol::message::write_tagged!([$($tag)?] w, self.$field, $field); )*
                 }
             }
         }
@@ -106,16 +107,26 @@ macro_rules! write_plain {
     ([$tag:literal] $($rest:tt)*) => {};
 }
 
+macro_rules! is_tagged {
+    ([] $($rest:tt)*) => {
+        false
+    };
+    ([$tag:literal] $w:ident, $place:expr, $ty:ty, $versions:expr, [$($default:expr)?]) => {{
+        let default: $ty = $crate::protocol::message::default!($($default)?);
+        ($versions).contains(&$w.version) && $place != default
+    }};
+}
+
 macro_rules! write_tagged {
     ([] $($rest:tt)*) => {};
-    ([$tag:literal] $tagged:ident, $place:expr, $versions:expr, [$($default:expr)?]) => {
-        if ($versions).contains(&$tagged.version()) {
-            $tagged.field($tag, &$place, $crate::protocol::message::default!($($default)?));
+    ([$tag:literal] $w:ident, $place:expr, $is_tagged:ident) => {
+        if $is_tagged {
+            $w.tagged($tag, &$place);
         }
     };
 }
 
-pub(crate) use {default, message, read_plain, write_plain, write_tagged};
+pub(crate) use {default, is_tagged, message, read_plain, write_plain, write_tagged};
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! The 128-bit ids of topics, directories and members.
 
-use super::wire::{Reader, Result, Wire, WireError, Writer};
-use bytes::{Buf, BufMut};
+use super::wire::{Reader, Result, Wire, Writer};
 
 /// A topic id or another 128-bit id. All zeroes means "none".
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,14 +51,9 @@ impl Wire for Uuid {
         Self([9; 16])
     }
     fn read(r: &mut Reader) -> Result<Self> {
-        if r.buf.len() < 16 {
-            return Err(WireError::Truncated);
-        }
-        let mut id = [0; 16];
-        r.buf.copy_to_slice(&mut id);
-        Ok(Self(id))
+        r.array().map(Self)
     }
     fn write(&self, w: &mut Writer) {
-        w.buf.put_slice(&self.0);
+        w.put(&self.0);
     }
 }

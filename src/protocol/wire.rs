@@ -4,13 +4,14 @@
 //! `i32`, `Str`, `Bytes` and `Vec<T>` pick the right encoding by themselves and a message
 //! table only has to say which fields exist in which versions.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use bytestring::ByteString;
 
 pub use super::uuid::Uuid;
 
 /// The peer sent bytes that are no message. Its connection is closed, as Kafka does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[repr(u64)]
 pub enum WireError {
     #[error("the message ends in the middle of a field")]
     Truncated,
@@ -45,9 +46,9 @@ pub trait Wire: Sized {
     }
     fn write_nullable(this: Option<&Self>, w: &mut Writer) {
         match this {
-            None => w.buf.put_i8(-1),
+            None => (-1i8).write(w),
             Some(v) => {
-                w.buf.put_i8(1);
+                1i8.write(w);
                 v.write(w);
             }
         }
@@ -67,7 +68,10 @@ pub trait Wire: Sized {
 
 /// Decodes one request or response body out of a frame, sharing the frame's memory.
 pub struct Reader {
-    pub buf: Bytes,
+    frame: Bytes,
+    /// The next byte, and the end of what may be read.
+    at: usize,
+    end: usize,
     pub version: i16,
     pub flexible: bool,
     /// How many more array elements this message may have.
@@ -78,9 +82,9 @@ pub struct Reader {
 /// wire and a hundred in memory; a fetch of 10,000 partitions has 20,000.
 const MAX_ELEMENTS: usize = 1_000_000;
 
-/// Encodes a body. Large byte fields (records) are chained, not copied: see [`Writer::finish`].
+/// Encodes a body. Large byte fields (records) are chained, not copied: see [`Encoded`].
 pub struct Writer {
-    pub buf: BytesMut,
+    buf: Vec<u8>,
     /// Byte fields to send without copying, each with its place in `buf`.
     chained: Vec<(usize, Bytes)>,
     pub version: i16,
@@ -91,16 +95,38 @@ pub struct Writer {
 const CHAIN_MIN: usize = 1024;
 
 impl Reader {
-    pub fn new(buf: Bytes, version: i16, flexible: bool) -> Self {
-        Self { buf, version, flexible, elements_left: MAX_ELEMENTS }
+    pub fn new(frame: Bytes, version: i16, flexible: bool) -> Self {
+        let end = frame.len();
+        Self { frame, at: 0, end, version, flexible, elements_left: MAX_ELEMENTS }
+    }
+
+    /// What is not yet read.
+    #[inline]
+    pub fn rest(&self) -> &[u8] {
+        &self.frame[self.at..self.end]
+    }
+
+    #[inline]
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let bytes = *self.rest().first_chunk().ok_or(WireError::Truncated)?;
+        self.at += N;
+        Ok(bytes)
+    }
+
+    /// Goes over so many bytes, and gives the place where they begin.
+    #[inline]
+    fn skip(&mut self, len: usize) -> Result<usize> {
+        if len > self.rest().len() {
+            return Err(WireError::Truncated);
+        }
+        self.at += len;
+        Ok(self.at - len)
     }
 
     #[inline]
     fn take(&mut self, len: usize) -> Result<Bytes> {
-        if len > self.buf.len() {
-            return Err(WireError::Truncated);
-        }
-        Ok(self.buf.split_to(len))
+        let begin = self.skip(len)?;
+        Ok(self.frame.slice(begin..self.at))
     }
 
     #[inline]
@@ -147,10 +173,11 @@ impl Reader {
         for _ in 0..self.uvarint()? {
             let tag = self.uvarint()?;
             let size = self.uvarint()? as usize;
-            let field = self.take(size)?;
-            let rest = std::mem::replace(&mut self.buf, field);
+            let begin = self.skip(size)?;
+            let (behind, end) = (self.at, self.end);
+            (self.at, self.end) = (begin, behind);
             known(tag, self)?;
-            self.buf = rest;
+            (self.at, self.end) = (behind, end);
         }
         Ok(())
     }
@@ -158,28 +185,43 @@ impl Reader {
 
 impl Writer {
     pub fn new(version: i16, flexible: bool) -> Self {
-        Self { buf: BytesMut::with_capacity(256), chained: Vec::new(), version, flexible }
+        Self { buf: Vec::with_capacity(256), chained: Vec::new(), version, flexible }
     }
 
-    pub fn uvarint(&mut self, mut value: u32) {
+    #[inline]
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.buf.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    pub fn uvarint(&mut self, value: u32) {
+        match value {
+            0..0x80 => self.buf.push(value as u8),
+            _ => self.long_uvarint(value),
+        }
+    }
+
+    #[inline(never)]
+    fn long_uvarint(&mut self, mut value: u32) {
         while value >= 0x80 {
-            self.buf.put_u8(value as u8 | 0x80);
+            self.buf.push(value as u8 | 0x80);
             value >>= 7;
         }
-        self.buf.put_u8(value as u8);
+        self.buf.push(value as u8);
     }
 
+    #[inline(always)]
     fn len(&mut self, len: Option<usize>, short: bool) {
         match (self.flexible, short) {
             (true, _) => self.uvarint(len.map_or(0, |n| n as u32 + 1)),
-            (false, true) => self.buf.put_i16(len.map_or(-1, |n| n as i16)),
-            (false, false) => self.buf.put_i32(len.map_or(-1, |n| n as i32)),
+            (false, true) => len.map_or(-1, |n| n as i16).write(self),
+            (false, false) => len.map_or(-1, |n| n as i32).write(self),
         }
     }
 
     fn bytes(&mut self, bytes: &Bytes) {
         if bytes.len() < CHAIN_MIN {
-            return self.buf.put_slice(bytes);
+            return self.put(bytes);
         }
         self.chained.push((self.buf.len(), bytes.clone()));
     }
@@ -194,78 +236,76 @@ impl Writer {
         }
     }
 
-    fn written(&self) -> usize {
+    /// One of the tagged fields that end a struct: its number, its length, its value.
+    pub fn tagged<T: Wire>(&mut self, tag: u32, value: &T) {
+        let mut field = Self { buf: Vec::new(), chained: Vec::new(), ..*self };
+        value.write_tagged(&mut field);
+        let field = field.finish();
+        self.uvarint(tag);
+        self.uvarint(field.len() as u32);
+        let begin = self.buf.len();
+        self.chained.extend(field.chained.into_iter().map(|(place, bytes)| (begin + place, bytes)));
+        self.put(&field.buf);
+    }
+
+    pub fn finish(self) -> Encoded {
+        Encoded { buf: self.buf, chained: self.chained }
+    }
+}
+
+/// A message as it goes out: bytes, and between them slices that were not copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Encoded {
+    buf: Vec<u8>,
+    /// Each with its place in `buf`, in their order.
+    chained: Vec<(usize, Bytes)>,
+}
+
+impl Encoded {
+    pub fn len(&self) -> usize {
         self.buf.len() + self.chained.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
     }
 
-    fn append(&mut self, other: Self) {
-        let begin = self.buf.len();
-        self.chained.extend(other.chained.into_iter().map(|(place, bytes)| (begin + place, bytes)));
-        self.buf.put_slice(&other.buf);
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    /// The encoded body as a list of buffers for one vectored write.
-    pub fn finish(self) -> Vec<Bytes> {
-        let mut buf = self.buf.freeze();
-        let mut chunks = Vec::with_capacity(2 * self.chained.len() + 1);
-        let mut written = 0;
-        for (place, bytes) in self.chained {
-            chunks.push(buf.split_to(place - written));
-            chunks.push(bytes);
-            written = place;
+    /// How many slices there are; some may be empty.
+    pub fn slices(&self) -> usize {
+        2 * self.chained.len() + 1
+    }
+
+    /// One of the slices, for a vectored write.
+    pub fn slice(&self, index: usize) -> &[u8] {
+        let place = |i: usize| self.chained.get(i).map_or(self.buf.len(), |(place, _)| *place);
+        match (index / 2, index % 2) {
+            (0, 0) => &self.buf[..place(0)],
+            (i, 0) => &self.buf[place(i - 1)..place(i)],
+            (i, _) => &self.chained[i].1,
         }
-        chunks.push(buf);
-        chunks
-    }
-}
-
-/// The tagged fields that end a struct of a flexible version; those at their default are left out.
-pub struct Tagged {
-    count: u32,
-    fields: Writer,
-}
-
-impl Tagged {
-    pub fn new(version: i16) -> Self {
-        let fields = Writer { buf: BytesMut::new(), chained: Vec::new(), version, flexible: true };
-        Self { count: 0, fields }
     }
 
-    pub fn version(&self) -> i16 {
-        self.fields.version
+    pub fn concat(&self) -> Vec<u8> {
+        let slices: Vec<&[u8]> = (0..self.slices()).map(|index| self.slice(index)).collect();
+        slices.concat()
     }
 
-    pub fn field<T: Wire + PartialEq>(&mut self, tag: u32, value: &T, default: T) {
-        if *value == default {
-            return;
-        }
-        let mut w = Writer::new(self.version(), true);
-        value.write_tagged(&mut w);
-        self.count += 1;
-        self.fields.uvarint(tag);
-        self.fields.uvarint(w.written() as u32);
-        self.fields.append(w);
-    }
-
-    pub fn write(self, w: &mut Writer) {
-        w.uvarint(self.count);
-        w.append(self.fields);
+    /// Writes over the first bytes.
+    pub(super) fn overwrite<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.buf[..N].copy_from_slice(&bytes);
     }
 }
 
 macro_rules! fixed {
-    ($($ty:ty, $get:ident, $put:ident);* $(;)?) => {$(
+    ($($ty:ty)*) => {$(
         impl Wire for $ty {
             #[inline]
             fn read(r: &mut Reader) -> Result<Self> {
-                if r.buf.len() < size_of::<$ty>() {
-                    return Err(WireError::Truncated);
-                }
-                Ok(r.buf.$get())
+                r.array().map(<$ty>::from_be_bytes)
             }
             #[inline]
             fn write(&self, w: &mut Writer) {
-                w.buf.$put(*self);
+                w.put(&self.to_be_bytes());
             }
             #[cfg(test)]
             fn sample() -> Self {
@@ -275,16 +315,7 @@ macro_rules! fixed {
     )*};
 }
 
-fixed! {
-    i8, get_i8, put_i8;
-    u8, get_u8, put_u8;
-    i16, get_i16, put_i16;
-    u16, get_u16, put_u16;
-    i32, get_i32, put_i32;
-    u32, get_u32, put_u32;
-    i64, get_i64, put_i64;
-    f64, get_f64, put_f64;
-}
+fixed! { i8 u8 i16 u16 i32 u32 i64 f64 }
 
 impl Wire for bool {
     #[cfg(test)]
@@ -295,7 +326,7 @@ impl Wire for bool {
         Ok(u8::read(r)? != 0)
     }
     fn write(&self, w: &mut Writer) {
-        w.buf.put_u8(u8::from(*self));
+        u8::from(*self).write(w);
     }
 }
 
@@ -323,7 +354,7 @@ impl Wire for Str {
     fn write_nullable(this: Option<&Self>, w: &mut Writer) {
         w.len(this.map(|s| s.len()), true);
         if let Some(s) = this {
-            w.buf.put_slice(s.as_bytes());
+            w.put(s.as_bytes());
         }
     }
 }
@@ -406,7 +437,7 @@ impl<T: Wire> Wire for Vec<T> {
         let Some(len) = r.len(false)? else { return Ok(None) };
         // Every element takes at least one byte, so a larger count is a lie: refuse it before
         // allocating anything for it.
-        if len > r.buf.len() {
+        if len > r.rest().len() {
             return Err(WireError::Truncated);
         }
         r.elements_left = r.elements_left.checked_sub(len).ok_or(WireError::TooManyElements)?;
@@ -417,8 +448,11 @@ impl<T: Wire> Wire for Vec<T> {
         Ok(Some(items))
     }
     fn write_nullable(this: Option<&Self>, w: &mut Writer) {
-        w.len(this.map(Vec::len), false);
-        this.into_iter().flatten().for_each(|item| item.write(w));
+        let Some(items) = this else { return w.len(None, false) };
+        w.len(Some(items.len()), false);
+        for item in items {
+            item.write(w);
+        }
     }
 }
 

@@ -133,7 +133,7 @@ impl Client {
         }
         let mut writer = Writer::new(version, flexible);
         request.write(&mut writer);
-        writer.finish().into_iter().for_each(|slice| frame.put(slice));
+        frame.put_slice(&writer.finish().concat());
         frame.freeze()
     }
 
@@ -155,7 +155,7 @@ impl Client {
             assert_eq!(u8::read(&mut reader), Ok(0), "no tagged fields in the header");
         }
         let answer = A::read(&mut reader).unwrap();
-        assert!(reader.buf.is_empty(), "bytes behind the answer");
+        assert!(reader.rest().is_empty(), "bytes behind the answer");
         (correlation_id, answer)
     }
 
