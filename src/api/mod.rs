@@ -59,8 +59,8 @@ pub struct Context {
     pub connection: Arc<Connection>,
     pub api_version: i16,
     pub client_id: Option<Str>,
-    /// Length of the request's frame, of which the request's bytes are slices.
-    pub frame_bytes: usize,
+    /// Length of the buffer of which the request's bytes are slices.
+    pub buffer_bytes: usize,
 }
 
 impl Context {

@@ -144,8 +144,8 @@ impl Produce<'_> {
             .map_err(|invalid| Refused::by(&partition, invalid))?;
         let room = timeout_at(self.deadline, broker.log.room_for(batch.len())).await;
         let room = room.map_err(|_| ErrorCode::RequestTimedOut)?;
-        // The store may keep it in memory long after the request's other batches are gone.
-        batch.detach(self.cx.frame_bytes);
+        // The store may keep it in memory long after the rest of the buffer is of use.
+        batch.detach(self.cx.buffer_bytes);
         let mut appending = partition.append(batch, room);
         match appending.now() {
             None => Ok(Placed::Now(appending)),

@@ -10,7 +10,7 @@
 
 use super::answers::{Pending, write_answers};
 use super::budget::Budget;
-use super::frames::Frames;
+use super::frames::{Frames, buffer_bytes};
 use super::idle::Activity;
 use super::{Closed, Network, Phase};
 use crate::api::{Connection, Reply};
@@ -87,11 +87,12 @@ async fn read_requests<R: AsyncRead + Unpin>(
             Ok(next) => next,
             Err(closed) => return closed,
         };
-        let pending = match dispatch(&network.broker, connection, frame).await {
+        let buffer_bytes = buffer_bytes(frame.len());
+        let pending = match dispatch(&network.broker, connection, frame, buffer_bytes).await {
             Ok(Reply::Ready(answer)) => {
                 drop(request);
-                let bytes = answer.iter().map(bytes::Bytes::len).sum();
-                Pending::Ready(answer, unwritten.take(bytes).await)
+                let held = unwritten.take(answer.len()).await;
+                Pending::Ready(answer, held)
             }
             Ok(Reply::Deferred(answer)) => Pending::Deferred(answer, request),
             Ok(Reply::Unanswered(work)) => Pending::Unanswered(work, request),

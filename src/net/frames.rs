@@ -1,7 +1,7 @@
 //! Cuts what a client sends into frames: a length of four bytes, then as many bytes.
 //!
-//! A frame is read into memory of exactly its size, straight from the socket: of a large one at
-//! most [`READ_AHEAD`] bytes are copied, which buys that small ones come several to a read.
+//! A frame is read into its place straight from the socket: of a large one at most [`READ_AHEAD`]
+//! bytes are copied, which buys that small ones come several to a read.
 
 use super::budget::{Budget, Held};
 use super::idle::Activity;
@@ -12,6 +12,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout_at};
 
 const READ_AHEAD: usize = 4096;
+
+/// A large frame gets memory of exactly its size. Others are cut from a buffer of so many bytes that
+/// the connection keeps: it is used again when all frames in it are gone.
+const KEPT_BYTES: usize = 32 * 1024;
 
 const LENGTH_BYTES: usize = 4;
 
@@ -24,6 +28,8 @@ pub(super) struct Frames<'a, R> {
     reader: R,
     /// Bytes behind the last frame.
     ahead: BytesMut,
+    /// What is not yet used of the buffer of small frames.
+    kept: BytesMut,
     limits: &'a Limits,
     budget: &'a Budget,
     activity: &'a Activity,
@@ -36,14 +42,15 @@ impl<'a, R: AsyncRead + Unpin> Frames<'a, R> {
         budget: &'a Budget,
         activity: &'a Activity,
     ) -> Self {
-        Self { reader, ahead: BytesMut::with_capacity(READ_AHEAD), limits, budget, activity }
+        let ahead = BytesMut::with_capacity(READ_AHEAD);
+        Self { reader, ahead, kept: BytesMut::new(), limits, budget, activity }
     }
 
     /// The next frame without its length, and its share of the engine's memory.
     pub(super) async fn next(&mut self) -> Result<(Bytes, Held), Closed> {
         let len = self.length().await?;
         let held = self.budget.take(len).await;
-        let mut frame = BytesMut::with_capacity(len);
+        let mut frame = self.room(len);
         let known = self.ahead.len().min(len);
         frame.put(self.ahead.split_to(known));
         let mut deadline = Instant::now() + PATIENCE + PATIENCE_PER_MIB * (len >> 20) as u32;
@@ -63,6 +70,18 @@ impl<'a, R: AsyncRead + Unpin> Frames<'a, R> {
         Ok((frame.freeze(), held))
     }
 
+    /// Memory for a frame.
+    fn room(&mut self, len: usize) -> BytesMut {
+        if len > KEPT_BYTES {
+            return BytesMut::with_capacity(len);
+        }
+        if !self.kept.try_reclaim(len) {
+            self.kept = BytesMut::with_capacity(KEPT_BYTES);
+        }
+        let behind = self.kept.split_off(len);
+        std::mem::replace(&mut self.kept, behind)
+    }
+
     async fn length(&mut self) -> Result<usize, Closed> {
         while self.ahead.len() < LENGTH_BYTES {
             self.ahead.reserve(READ_AHEAD - self.ahead.len());
@@ -77,6 +96,11 @@ impl<'a, R: AsyncRead + Unpin> Frames<'a, R> {
             _ => Err(Closed::BadLength(len)),
         }
     }
+}
+
+/// How long the buffer is that holds a frame of so many bytes.
+pub(super) fn buffer_bytes(frame_bytes: usize) -> usize {
+    frame_bytes.max(KEPT_BYTES)
 }
 
 #[cfg(test)]
