@@ -159,7 +159,7 @@ impl Produce<'_> {
 enum Placed {
     /// It was appended just now, and is not yet stored.
     Now(Appending),
-    /// It is a retry of one that is stored.
+    /// It is stored: the store had it at once, or it is a retry.
     Before(Appended),
 }
 

@@ -9,7 +9,7 @@
 
 use crate::messages::records::{Versioned, group_metadata, legacy_offset_commit, offset_commit};
 use crate::protocol::wire::{Reader, Wire, WireError, Writer};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 /// One record: the new value of what its key names, or none when that is deleted.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,18 +95,16 @@ impl Record {
 
 fn write<T: Versioned>(prefix: i16, version: i16, message: &T) -> Bytes {
     let mut writer = Writer::new(version, T::FLEXIBLE.contains(&version));
+    prefix.write(&mut writer);
     message.write(&mut writer);
-    let mut bytes = BytesMut::new();
-    bytes.put_i16(prefix);
-    writer.finish().iter().for_each(|slice| bytes.put_slice(slice));
-    bytes.freeze()
+    writer.finish().concat().into()
 }
 
 /// The number before a key or value, and what follows it.
 fn prefix(what: &'static str, bytes: &Bytes) -> Result<(i16, Bytes), Unreadable> {
     let mut reader = Reader::new(bytes.clone(), 0, false);
     let number = i16::read(&mut reader).map_err(|error| Unreadable::Garbled { what, error })?;
-    Ok((number, reader.buf))
+    Ok((number, bytes.slice(size_of::<i16>()..)))
 }
 
 fn read<T: Versioned>(what: &'static str, version: i16, bytes: Bytes) -> Result<T, Unreadable> {

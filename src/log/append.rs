@@ -22,7 +22,7 @@ use crate::store::producers::ProducerBatch;
 use crate::store::{BoxFuture, Opened, Result, StoreError};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -66,11 +66,25 @@ impl Partition {
             None if state.is_unsure => state.pending.push_back(pending),
             None => self.place(&mut state, pending),
         }
+        if !state.is_committing {
+            self.resolve_at_once(&mut state);
+        }
         if !state.is_committing && !state.pending.is_empty() {
             state.is_committing = true;
             tokio::spawn(self.clone().commit());
         }
         Appending(answered)
+    }
+
+    /// A store that has the batch already when it was submitted, as one in memory, needs no task
+    /// that waits for it.
+    fn resolve_at_once(&self, state: &mut State) {
+        let stored = state.pending.front_mut().and_then(|first| first.stored.as_mut());
+        let outcome =
+            stored.map(|stored| stored.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        if let Some(Poll::Ready(outcome)) = outcome {
+            self.resolve(state, 0, outcome);
+        }
     }
 
     /// Puts a batch behind all others and submits it, unless it is wrong or there already.
