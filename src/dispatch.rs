@@ -41,7 +41,7 @@ pub async fn dispatch(
         return Err(Refused::UnknownApi(header.api_key));
     }
     if !api.versions().contains(&call.version) {
-        return call.unsupported();
+        return call.unsupported(connection);
     }
     let context = Context {
         broker: broker.clone(),
@@ -69,7 +69,8 @@ macro_rules! routes {
                 $(ApiKey::$name => {
                     let request = call.decode(body)?;
                     let reply = api::$module::handle(context, request).await;
-                    Ok(call.encode::<crate::messages::$module::Response>(reply.into()))
+                    let connection = &context.connection;
+                    Ok(call.encode::<crate::messages::$module::Response>(reply.into(), connection))
                 })*
                 other => Err(Refused::UnknownApi(other.code())),
             }
@@ -97,27 +98,34 @@ impl Call {
         })
     }
 
-    fn encode<T: Wire + Send + 'static>(self, reply: Reply<T>) -> Reply<Answer> {
+    fn encode<T: Wire + Send + 'static>(
+        self,
+        reply: Reply<T>,
+        connection: &Arc<Connection>,
+    ) -> Reply<Answer> {
         match reply {
-            Reply::Ready(response) => Reply::Ready(self.answer(&response)),
+            Reply::Ready(response) => Reply::Ready(self.answer(&response, connection)),
             Reply::Deferred(response) => {
-                Reply::Deferred(Box::pin(async move { self.answer(&response.await) }))
+                let connection = connection.clone();
+                Reply::Deferred(Box::pin(async move { self.answer(&response.await, &connection) }))
             }
             Reply::Unanswered(work) => Reply::Unanswered(work),
         }
     }
 
-    fn answer<T: Wire>(self, response: &T) -> Answer {
-        header::response(self.api, self.version, self.correlation_id, response)
+    fn answer<T: Wire>(self, response: &T, connection: &Connection) -> Answer {
+        let Self { api, version, correlation_id } = self;
+        header::response(api, version, correlation_id, response, &connection.spares)
     }
 
     /// Only ApiVersions can say that it does not speak a version: its client asks in order to
     /// learn them.
-    fn unsupported(self) -> Result<Reply<Answer>, Refused> {
+    fn unsupported(self, connection: &Connection) -> Result<Reply<Answer>, Refused> {
         if self.api != ApiKey::ApiVersions {
             return Err(Refused::UnsupportedVersion { api: self.api, version: self.version });
         }
         let as_version_0 = Self { version: 0, ..self };
-        Ok(Reply::Ready(as_version_0.answer(&api::api_versions::unsupported())))
+        let answer = as_version_0.answer(&api::api_versions::unsupported(), connection);
+        Ok(Reply::Ready(answer))
     }
 }

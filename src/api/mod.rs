@@ -43,6 +43,7 @@ use crate::coordinator::shard::Shard;
 use crate::log::Log;
 use crate::log::producer_ids::ProducerIds;
 use crate::protocol::api_key::ApiKey;
+use crate::protocol::encoded::Spares;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
 use crate::record::validate::Rules;
@@ -151,6 +152,8 @@ pub struct Connection {
     pub local: SocketAddr,
     /// What clients of this listener are told to connect to.
     pub advertised: Address,
+    /// The memory of answers that it has got.
+    pub spares: Spares,
     software: Mutex<Option<Software>>,
 }
 
@@ -163,7 +166,8 @@ pub struct Software {
 
 impl Connection {
     pub fn new(peer: SocketAddr, local: SocketAddr, advertised: Address) -> Self {
-        Self { peer, local, advertised, software: Mutex::default() }
+        let spares = Spares::default();
+        Self { peer, local, advertised, spares, software: Mutex::default() }
     }
 
     /// What the client said in its last ApiVersions.

@@ -4,6 +4,7 @@ use super::Closed;
 use super::budget::Held;
 use super::idle::Activity;
 use crate::dispatch::Answer;
+use crate::protocol::encoded::Spares;
 use crate::protocol::error_code::ErrorCode;
 use crate::store::BoxFuture;
 use std::collections::VecDeque;
@@ -35,8 +36,9 @@ pub(super) async fn write_answers<W: AsyncWrite + Unpin>(
     writer: W,
     mut pending: mpsc::Receiver<Pending>,
     activity: &Activity,
+    spares: &Spares,
 ) -> Result<(), Closed> {
-    let mut out = Outgoing::new(writer, activity);
+    let mut out = Outgoing::new(writer, activity, spares);
     while let Some(next) = pending.recv().await {
         match next {
             Pending::Ready(answer, held) => out.push(answer, Some(held)),
@@ -65,6 +67,7 @@ pub(super) async fn write_answers<W: AsyncWrite + Unpin>(
 struct Outgoing<'a, W> {
     writer: W,
     activity: &'a Activity,
+    spares: &'a Spares,
     unwritten: Unwritten,
     bytes: usize,
     /// Given back when all is written.
@@ -80,8 +83,9 @@ struct Unwritten {
 }
 
 impl<'a, W: AsyncWrite + Unpin> Outgoing<'a, W> {
-    fn new(writer: W, activity: &'a Activity) -> Self {
-        Self { writer, activity, unwritten: Unwritten::default(), bytes: 0, held: Vec::new() }
+    fn new(writer: W, activity: &'a Activity, spares: &'a Spares) -> Self {
+        let unwritten = Unwritten::default();
+        Self { writer, activity, spares, unwritten, bytes: 0, held: Vec::new() }
     }
 
     fn push(&mut self, answer: Answer, held: Option<Held>) {
@@ -108,7 +112,7 @@ impl<'a, W: AsyncWrite + Unpin> Outgoing<'a, W> {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             self.activity.touch();
-            self.unwritten.advance(written);
+            self.unwritten.advance(written, self.spares);
         }
         self.bytes = 0;
         self.held.clear();
@@ -132,7 +136,7 @@ impl Unwritten {
     }
 
     /// Goes over so many bytes, and over what is empty behind them.
-    fn advance(&mut self, mut written: usize) {
+    fn advance(&mut self, mut written: usize, spares: &Spares) {
         while let Some(first) = self.answers.front() {
             let left = first.slice(self.slices).len() - self.slice_bytes;
             if written < left {
@@ -142,7 +146,7 @@ impl Unwritten {
             written -= left;
             (self.slices, self.slice_bytes) = (self.slices + 1, 0);
             if self.slices == first.slices() {
-                self.answers.pop_front();
+                self.answers.pop_front().into_iter().for_each(|first| spares.give(first));
                 self.slices = 0;
             }
         }
@@ -192,7 +196,8 @@ mod tests {
         drop(queue);
         let (mut client, server) = duplex(1000);
         let activity = Activity::new();
-        let mut writing = Box::pin(write_answers(server, pending, &activity));
+        let spares = Spares::default();
+        let mut writing = Box::pin(write_answers(server, pending, &activity, &spares));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(writing.as_mut().poll(&mut cx).is_pending());
         let mut read = [0; 9];
@@ -219,8 +224,9 @@ mod tests {
         let (mut client, server) = duplex(7);
         let activity = Activity::new();
         let mut read = Vec::new();
-        let (written, _) =
-            tokio::join!(write_answers(server, pending, &activity), client.read_to_end(&mut read));
+        let spares = Spares::default();
+        let writing = write_answers(server, pending, &activity, &spares);
+        let (written, _) = tokio::join!(writing, client.read_to_end(&mut read));
         written.unwrap();
         let expected = [&326_400_u32.to_be_bytes()[..], &slices.concat(), b"\0\0\0\x04last"];
         assert_eq!(read, expected.concat());
@@ -238,7 +244,8 @@ mod tests {
         queue.send(ready(b"never").await).await.unwrap();
         let (mut client, server) = duplex(1000);
         let activity = Activity::new();
-        let closed = write_answers(server, pending, &activity).await.unwrap_err();
+        let closed =
+            write_answers(server, pending, &activity, &Spares::default()).await.unwrap_err();
         assert!(matches!(closed, Closed::AcksZero(ErrorCode::NotLeaderOrFollower)), "{closed:?}");
         let mut read = Vec::new();
         client.read_to_end(&mut read).await.unwrap();

@@ -49,7 +49,7 @@ where
     let frames = Frames::new(reader, &network.limits, &network.requests, &activity);
     let both = async {
         let mut reading = pin!(read_requests(network, connection, frames, queue));
-        let mut writing = pin!(write_answers(writer, answers, &activity));
+        let mut writing = pin!(write_answers(writer, answers, &activity, &connection.spares));
         let closed = tokio::select! {
             biased;
             Err(closed) = &mut writing => return closed,

@@ -4,7 +4,8 @@
 //! in both (KIP-482: a broker must read it before it knows whether it speaks the version).
 
 use super::api_key::ApiKey;
-use super::wire::{Encoded, Reader, Result, Str, Wire, Writer};
+use super::encoded::{Encoded, Spares};
+use super::wire::{Reader, Result, Str, Wire, Writer};
 use bytes::Bytes;
 
 /// What comes before the body of a request.
@@ -34,9 +35,15 @@ impl RequestHeader {
 }
 
 /// An answer's frame: its length, the header, the body.
-pub fn response<T: Wire>(api: ApiKey, version: i16, correlation_id: i32, body: &T) -> Encoded {
+pub fn response<T: Wire>(
+    api: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    body: &T,
+    spares: &Spares,
+) -> Encoded {
     let flexible = api.is_flexible(version);
-    let mut writer = Writer::new(version, flexible);
+    let mut writer = Writer::into(spares.take(), version, flexible);
     // The length, which is known in the end.
     0i32.write(&mut writer);
     correlation_id.write(&mut writer);

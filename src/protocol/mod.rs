@@ -4,6 +4,7 @@
 //! Source: the protocol guide of Apache Kafka 4.4 and KIP-482 (flexible versions, tagged fields).
 
 pub mod api_key;
+pub mod encoded;
 pub mod error_code;
 pub mod header;
 pub(crate) mod message;

@@ -7,10 +7,12 @@
 use bytes::Bytes;
 use bytestring::ByteString;
 
+pub use super::encoded::Encoded;
 pub use super::uuid::Uuid;
 
 /// The peer sent bytes that are no message. Its connection is closed, as Kafka does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+// As wide as what stands in its place in a `Result`: such values are moved in whole words.
 #[repr(u64)]
 pub enum WireError {
     #[error("the message ends in the middle of a field")]
@@ -185,7 +187,15 @@ impl Reader {
 
 impl Writer {
     pub fn new(version: i16, flexible: bool) -> Self {
-        Self { buf: Vec::with_capacity(256), chained: Vec::new(), version, flexible }
+        Self::into(Encoded::default(), version, flexible)
+    }
+
+    /// Writes into the memory of a message that is no longer needed.
+    pub fn into(mut used: Encoded, version: i16, flexible: bool) -> Self {
+        used.buf.clear();
+        used.buf.reserve(256);
+        used.chained.clear();
+        Self { buf: used.buf, chained: used.chained, version, flexible }
     }
 
     #[inline]
@@ -250,49 +260,6 @@ impl Writer {
 
     pub fn finish(self) -> Encoded {
         Encoded { buf: self.buf, chained: self.chained }
-    }
-}
-
-/// A message as it goes out: bytes, and between them slices that were not copied.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Encoded {
-    buf: Vec<u8>,
-    /// Each with its place in `buf`, in their order.
-    chained: Vec<(usize, Bytes)>,
-}
-
-impl Encoded {
-    pub fn len(&self) -> usize {
-        self.buf.len() + self.chained.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many slices there are; some may be empty.
-    pub fn slices(&self) -> usize {
-        2 * self.chained.len() + 1
-    }
-
-    /// One of the slices, for a vectored write.
-    pub fn slice(&self, index: usize) -> &[u8] {
-        let place = |i: usize| self.chained.get(i).map_or(self.buf.len(), |(place, _)| *place);
-        match (index / 2, index % 2) {
-            (0, 0) => &self.buf[..place(0)],
-            (i, 0) => &self.buf[place(i - 1)..place(i)],
-            (i, _) => &self.chained[i].1,
-        }
-    }
-
-    pub fn concat(&self) -> Vec<u8> {
-        let slices: Vec<&[u8]> = (0..self.slices()).map(|index| self.slice(index)).collect();
-        slices.concat()
-    }
-
-    /// Writes over the first bytes.
-    pub(super) fn overwrite<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.buf[..N].copy_from_slice(&bytes);
     }
 }
 
