@@ -91,7 +91,7 @@ fn encode(message: &impl Wire) -> bytes::Bytes {
     let mut writer = Writer::new(VERSION, false);
     VERSION.write(&mut writer);
     message.write(&mut writer);
-    writer.buf.freeze()
+    writer.finish().concat().into()
 }
 
 fn decode<T: Wire>(bytes: &bytes::Bytes) -> T {
