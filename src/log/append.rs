@@ -181,6 +181,23 @@ impl Partition {
         }
     }
 
+    /// Finds out where the partition stands if that is not known: a batch whose append had an
+    /// unknown outcome may be there. For who reads it to its end; nobody appends meanwhile.
+    pub async fn settle(&self) -> Result<()> {
+        if !self.state().is_unsure {
+            return Ok(());
+        }
+        let opened = self.storage.open(self.id).await?;
+        let mut state = self.state();
+        if state.is_unsure && state.pending.is_empty() {
+            self.reopen(&mut state, Ok(opened));
+        }
+        match state.is_unsure {
+            true => Err(state.failed.clone().unwrap_or(StoreError::TimedOut)),
+            false => Ok(()),
+        }
+    }
+
     /// Takes in where the partition really stands, and judges the batches that wait for that.
     fn reopen(&self, state: &mut State, opened: Result<Opened>) {
         let opened = match opened {
@@ -290,6 +307,21 @@ mod tests {
         assert_eq!(base(second.await), Ok(2));
         let stored = [(0, "a"), (1, "b"), (2, "c")].map(|(offset, v)| (offset, v.to_string()));
         assert_eq!(f.stored().await, stored);
+    }
+
+    #[tokio::test]
+    async fn who_settles_sees_a_batch_that_was_stored_though_nobody_said_so() {
+        let f = Fixture::new().await;
+        f.store.hold();
+        let appending = f.submit(&Draft::of(&["a", "b"])).await;
+        f.store.next().await.store_and_fail(&f.store, unavailable()).await;
+        assert_eq!(base(appending.await), Err(ErrorCode::KafkaStorageError));
+        assert_eq!(f.bounds().high_watermark, 0);
+        f.store.openings.lock().unwrap().push_back(Err(unavailable()));
+        assert_eq!(f.partition.settle().await, Err(unavailable()));
+        assert_eq!(f.partition.settle().await, Ok(()));
+        assert_eq!(f.bounds().high_watermark, 2);
+        assert_eq!((f.partition.settle().await, f.store.opens()), (Ok(()), 3));
     }
 
     #[tokio::test]

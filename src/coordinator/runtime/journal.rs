@@ -141,6 +141,7 @@ impl<R: Keyed> LogJournal<R> {
 impl<R: Keyed> Journal<R> for LogJournal<R> {
     async fn load(&self, show: &mut (dyn FnMut(R) + Send)) -> Result<(), StoreError> {
         let partition = self.log.partition(self.id).await?;
+        partition.settle().await?;
         let bounds = partition.bounds(-1).map_err(lost)?;
         let show = |batch: &Batch| self.show(batch, show).map(ControlFlow::Continue);
         partition.scan(bounds.log_start_offset, bounds.high_watermark, LOAD_BYTES, show).await?;
