@@ -164,16 +164,34 @@ impl Source for Stream<'_> {
     }
 }
 
-/// Java's readers, Kafka's own among them, cannot read blocks that depend on earlier ones, so
-/// Kafka takes no such frame.
+/// The decoder is less strict than Java's readers, Kafka's own among them, and Kafka takes no frame
+/// that these do not read: of blocks that depend on earlier ones, or without an end mark.
 fn lz4<R: Read>(bytes: &[u8], from: R) -> Result<lz4_flex::frame::FrameDecoder<R>> {
     const INDEPENDENT_BLOCKS: u8 = 1 << 5;
     match bytes.get(LZ4_FLAGS_AT) {
-        Some(flags) if flags & INDEPENDENT_BLOCKS != 0 => {
+        Some(flags) if flags & INDEPENDENT_BLOCKS != 0 && has_end_mark(bytes, *flags) => {
             Ok(lz4_flex::frame::FrameDecoder::new(from))
         }
         _ => Err(Malformed::Undecodable),
     }
+}
+
+/// Whether a block of length zero follows the others.
+fn has_end_mark(bytes: &[u8], flags: u8) -> bool {
+    const STORED: u32 = 1 << 31;
+    let size_of = |bit: u8, bytes: usize| if flags & 1 << bit != 0 { bytes } else { 0 };
+    let (block_checksum, content_size, dictionary_id) =
+        (size_of(4, 4), size_of(3, 8), size_of(0, 4));
+    // Magic, flags, block size; then the checksum of the header.
+    let mut at = 6 + content_size + dictionary_id + 1;
+    while let Some(len) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        let len = u32::from_le_bytes(*len);
+        if len == 0 {
+            return true;
+        }
+        at += 4 + (len & !STORED) as usize + block_checksum;
+    }
+    false
 }
 
 /// Where the flags of an LZ4 frame stand, the first byte that the checksum of its header covers.
@@ -338,6 +356,12 @@ mod tests {
         }
         let linked = lz4(b"linked", lz4_flex::frame::BlockMode::Linked);
         assert_eq!(decompressed(Codec::Lz4, &linked), Err(Malformed::Undecodable));
+        let mut endless = lz4(&[7; 100_000], lz4_flex::frame::BlockMode::Independent);
+        assert_eq!(decompressed(Codec::Lz4, &endless), Ok(vec![7; 100_000]));
+        for _ in 0..4 {
+            endless.pop();
+            assert_eq!(decompressed(Codec::Lz4, &endless), Err(Malformed::Undecodable));
+        }
     }
 
     #[test]
