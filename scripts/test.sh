@@ -39,7 +39,7 @@ part_go() {
 }
 
 # The cases of issue trackers that need what Kelp has so far.
-cases=(01 02 03 04 05 06 09 11 12 13 14 16 26)
+cases=(01 02 03 04 05 06 08 09 10 11 12 13 14 16 26)
 # Those of groups, which a host with a log of its own does not keep yet.
 group_cases=(18 20 21 22 23)
 run_cases() { # NAME ADDRESS

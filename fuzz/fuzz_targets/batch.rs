@@ -9,10 +9,11 @@ use kelp::record::builder::{BuildError, Builder, Fields, recompress};
 use kelp::record::codec::Codec;
 use kelp::record::records::Record;
 use kelp::record::unpacked::Unpacked;
-use kelp::record::validate::{Rules, check, only_batch};
+use kelp::record::validate::{Rules, TopicPartition, check, only_batch};
 use libfuzzer_sys::{Corpus, fuzz_target};
 
 const NOW_MS: i64 = 1_800_000_000_000;
+const PARTITION: TopicPartition = TopicPartition { topic: "clicks", partition: 0 };
 
 /// What is longer has nothing new, and makes inputs slow.
 const LIMIT: u64 = 1 << 20;
@@ -27,7 +28,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         return Corpus::Keep;
     };
     let rules = Rules { is_compacted: how & 2 != 0, ..Rules::default() };
-    let is_good = check(&mut batch, &rules, NOW_MS).is_ok();
+    let is_good = check(&mut batch, &rules, PARTITION, NOW_MS).is_ok();
     if is_good {
         stored(&batch);
     }

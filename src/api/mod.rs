@@ -92,7 +92,8 @@ pub struct Broker {
     pub producer_ids: ProducerIds,
     /// What is asked of batches for a topic that sets no config.
     default_rules: Rules,
-    /// Turns to make message sets of batches: whoever has one holds a decompressed batch.
+    /// Turns to make message sets of batches, and batches of another codec: whoever has one holds a
+    /// decompressed batch.
     conversions: Arc<Semaphore>,
     /// Held while topics are created: what was checked must still hold when the topic is stored.
     topic_changes: Arc<tokio::sync::Mutex<()>>,

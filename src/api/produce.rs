@@ -10,8 +10,9 @@
 use super::successor::Successor;
 use super::topics::is_internal;
 use super::{Broker, Context, Reply};
+use crate::config::definition::list;
 use crate::config::server::Config;
-use crate::config::topic::{Configs, integer};
+use crate::config::topic::{Configs, integer, text};
 use crate::log::append::{Appended, Appending, wall_clock_ms};
 use crate::log::partition::Partition;
 use crate::messages::produce::{
@@ -20,11 +21,15 @@ use crate::messages::produce::{
 };
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
+use crate::record::batch::Batch;
+use crate::record::codec::Codec;
+use crate::record::compress::Compression;
 use crate::record::convert::{is_message_set, to_batch};
-use crate::record::validate::{Invalid, Rules, check, only_batch};
+use crate::record::validate::{Invalid, Rules, TopicPartition, check, only_batch};
 use crate::store::topics::{Topic, Topics};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 /// The first version that names topics by id.
@@ -120,7 +125,7 @@ impl Produce<'_> {
             false => rules(&topic.configs, &broker.config),
         };
         let records = data.records.unwrap_or_default();
-        let mut batch = match is_message_set(&records, self.cx.api_version) {
+        let batch = match is_message_set(&records, self.cx.api_version) {
             true => to_batch(&records, &rules)?,
             false => only_batch(records, self.cx.api_version)?,
         };
@@ -140,8 +145,8 @@ impl Produce<'_> {
         let partition = timeout_at(self.deadline, broker.log.partition(id)).await;
         let partition = partition.map_err(|_| ErrorCode::RequestTimedOut)?;
         let partition = partition.map_err(ErrorCode::from)?;
-        check(&mut batch, &rules, wall_clock_ms())
-            .map_err(|invalid| Refused::by(&partition, invalid))?;
+        let checked = self.checked(batch, rules, topic, data.index).await;
+        let mut batch = checked.map_err(|invalid| Refused::by(&partition, invalid))?;
         let room = timeout_at(self.deadline, broker.log.room_for(batch.len())).await;
         let room = room.map_err(|_| ErrorCode::RequestTimedOut)?;
         // The store may keep it in memory long after the rest of the buffer is of use.
@@ -152,6 +157,29 @@ impl Produce<'_> {
             Some(Ok(appended)) => Ok(Placed::Before(appended)),
             Some(Err(code)) => Err(Refused::by(&partition, code.into())),
         }
+    }
+
+    /// Checks a batch, and makes it what is stored.
+    async fn checked(
+        &self,
+        mut batch: Batch,
+        rules: Rules,
+        topic: &Arc<Topic>,
+        partition: i32,
+    ) -> Result<Batch, Invalid> {
+        let changes_codec = rules.changes_codec_of(&batch);
+        let topic = topic.clone();
+        let work = move || {
+            let partition = TopicPartition { topic: &topic.name, partition };
+            check(&mut batch, &rules, partition, wall_clock_ms()).map(|()| batch)
+        };
+        if !changes_codec {
+            return work();
+        }
+        // It takes so long that this thread's other connections must not wait for it.
+        let turn = timeout_at(self.deadline, self.cx.broker.conversions.acquire()).await;
+        let _turn = turn.map_err(|_| ErrorCode::RequestTimedOut)?;
+        spawn_blocking(work).await.map_err(|_| ErrorCode::UnknownServerError)?
     }
 }
 
@@ -165,13 +193,28 @@ enum Placed {
 
 /// What a topic with these configs asks of a batch.
 pub(super) fn rules(configs: &Configs, broker: &Config) -> Rules {
-    let of_topic = |name| integer(name, configs, broker);
+    let integer = |name| integer(name, configs, broker);
+    let text = |name| text(name, configs, broker);
     Rules {
-        max_message_bytes: of_topic("max.message.bytes").unsigned_abs() as usize,
-        timestamp_before_max_ms: of_topic("message.timestamp.before.max.ms"),
-        timestamp_after_max_ms: of_topic("message.timestamp.after.max.ms"),
-        ..Rules::default()
+        max_message_bytes: integer("max.message.bytes").unsigned_abs() as usize,
+        is_compacted: list(&text("cleanup.policy")).any(|policy| policy == "compact"),
+        is_append_time: text("message.timestamp.type") == "LogAppendTime",
+        compression: match &*text("compression.type") {
+            "uncompressed" => Some(Compression::NONE),
+            "gzip" => at_level(Codec::Gzip, integer("compression.gzip.level")),
+            "snappy" => Some(Codec::Snappy.into()),
+            "lz4" => at_level(Codec::Lz4, integer("compression.lz4.level")),
+            "zstd" => at_level(Codec::Zstd, integer("compression.zstd.level")),
+            _ => None,
+        },
+        timestamp_before_max_ms: integer("message.timestamp.before.max.ms"),
+        timestamp_after_max_ms: integer("message.timestamp.after.max.ms"),
     }
+}
+
+fn at_level(codec: Codec, level: i64) -> Option<Compression> {
+    let compression = i32::try_from(level).ok().and_then(|level| Compression::new(codec, level));
+    Some(compression.unwrap_or_else(|| unreachable!("{codec:?} has level {level}: it was checked")))
 }
 
 /// The answer to a request, with holes for what is not yet stored: these have an error until then.
@@ -282,12 +325,12 @@ impl Refused {
         let Invalid { code, message, records } = self.invalid;
         let record_error = |(batch_index, message)| BatchIndexAndErrorMessage {
             batch_index,
-            batch_index_error_message: Some(Str::from_static(message)),
+            batch_index_error_message: Some(Str::from(message)),
         };
         PartitionProduceResponse {
             log_start_offset: self.log_start_offset,
             record_errors: records.into_iter().map(record_error).collect(),
-            error_message: (!message.is_empty()).then(|| Str::from_static(message)),
+            error_message: (!message.is_empty()).then(|| Str::from(message)),
             ..answered(index, Err(code))
         }
     }

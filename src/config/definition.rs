@@ -3,7 +3,7 @@
 //! Source: `org.apache.kafka.common.config.ConfigDef` of Apache Kafka 4.4. Values are trimmed
 //! text; a list is separated by commas.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 /// The type of a value. The number is that of DescribeConfigs.
@@ -49,40 +49,66 @@ pub enum Allowed {
 
 /// Why a value is refused. The text says it as Kafka does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Invalid value {value} for configuration {name}: {reason}")]
-pub struct InvalidValue {
-    pub name: String,
-    pub value: String,
-    pub reason: String,
+pub enum InvalidValue {
+    #[error("Invalid value {value} for configuration {name}: {reason}")]
+    Value { name: String, value: String, reason: String },
+    #[error("Configuration '{0}' values must not be empty.")]
+    EmptyItem(String),
 }
 
-/// Checks `value` and gives it back as it is kept: trimmed.
-pub fn check<'a>(
+/// Checks `value` and gives it back as it is kept, and told: a number without zeros in front, a
+/// list without spaces and repetitions.
+pub fn check(
     name: &str,
-    value: &'a str,
+    value: &str,
     kind: Type,
     allowed: Allowed,
-) -> Result<&'a str, InvalidValue> {
+) -> Result<String, InvalidValue> {
     let trimmed = value.trim();
-    match of_type(trimmed, kind).and_then(|()| within(trimmed, allowed)) {
-        Ok(()) => Ok(trimmed),
-        Err(reason) => {
-            Err(InvalidValue { name: name.to_string(), value: trimmed.to_string(), reason })
+    let invalid = |value: &str, reason| InvalidValue::Value {
+        name: name.to_string(),
+        value: value.to_string(),
+        reason,
+    };
+    if let (Type::List, Allowed::ListOf(names)) = (kind, allowed)
+        && !trimmed.is_empty()
+    {
+        let mut items = trimmed.split(',').map(str::trim);
+        if items.clone().any(str::is_empty) {
+            return Err(InvalidValue::EmptyItem(name.to_string()));
         }
+        items.try_for_each(|item| one_of(item, names).map_err(|reason| invalid(item, reason)))?;
     }
+    of_type(trimmed, kind)
+        .and_then(|kept| within(trimmed, allowed).map(|()| kept))
+        .map_err(|reason| invalid(trimmed, reason))
 }
 
-fn of_type(value: &str, kind: Type) -> Result<(), String> {
-    let refused = |what: &str| Err(format!("Not a {what}"));
+/// The value as its type writes it.
+fn of_type(value: &str, kind: Type) -> Result<String, String> {
+    fn number<T: FromStr + ToString>(value: &str, kind: &str) -> Result<String, String> {
+        let number = value.parse::<T>().map_err(|_| format!("Not a number of type {kind}"))?;
+        Ok(number.to_string())
+    }
     match kind {
-        Type::Boolean if parse_boolean(value).is_none() => {
-            Err("Expected value to be either true or false".to_string())
+        Type::Boolean => match parse_boolean(value) {
+            Some(boolean) => Ok(boolean.to_string()),
+            None => Err("Expected value to be either true or false".to_string()),
+        },
+        Type::Int => number::<i32>(value, "INT"),
+        Type::Short => number::<i16>(value, "SHORT"),
+        Type::Long => number::<i64>(value, "LONG"),
+        Type::Double => number::<f64>(value, "DOUBLE"),
+        Type::List => {
+            let mut items: Vec<&str> = Vec::new();
+            for item in list(value) {
+                if !items.contains(&item) {
+                    items.push(item);
+                }
+            }
+            Ok(items.join(","))
         }
-        Type::Int if value.parse::<i32>().is_err() => refused("number of type INT"),
-        Type::Short if value.parse::<i16>().is_err() => refused("number of type SHORT"),
-        Type::Long if value.parse::<i64>().is_err() => refused("number of type LONG"),
-        Type::Double if value.parse::<f64>().is_err() => refused("number of type DOUBLE"),
-        _ => Ok(()),
+        Type::String | Type::Class | Type::Password => Ok(value.to_string()),
     }
 }
 
@@ -96,11 +122,8 @@ fn within(value: &str, allowed: Allowed) -> Result<(), String> {
         Allowed::Level(..) => Ok(()),
         Allowed::Fraction(least, most) => between(value, least, most),
         Allowed::OneOf(names) => one_of(value, names),
-        Allowed::ListOf(_) if value.is_empty() => Ok(()),
-        Allowed::ListOf(names) => value.split(',').try_for_each(|item| match item.trim() {
-            "" => Err("values must not be empty".to_string()),
-            item => one_of(item, names),
-        }),
+        // Each item was checked, because the text of a refusal is about one.
+        Allowed::ListOf(_) => Ok(()),
         Allowed::ThrottledReplicas if is_throttled_replicas(value) => Ok(()),
         Allowed::ThrottledReplicas => {
             Err("must be the literal '*' or a list of replicas in the following format: \
@@ -172,6 +195,30 @@ impl Setting for bool {
     }
 }
 
+/// A list, as the text that it was checked to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Items(String);
+
+impl From<&str> for Items {
+    fn from(text: &str) -> Self {
+        Self(text.to_string())
+    }
+}
+
+impl Display for Items {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Setting for Items {
+    const TYPE: Type = Type::List;
+
+    fn parse(value: &str) -> Option<Self> {
+        Some(value.into())
+    }
+}
+
 macro_rules! settings {
     ($($ty:ty => $kind:ident;)*) => {$(
         impl Setting for $ty {
@@ -197,10 +244,10 @@ mod tests {
 
     #[test]
     fn values_are_trimmed_and_must_be_of_their_type() {
-        assert_eq!(check("a", " 7 ", Type::Int, Allowed::Any), Ok("7"));
+        assert_eq!(check("a", " 07 ", Type::Int, Allowed::Any), Ok("7".into()));
         assert!(check("a", "2147483648", Type::Int, Allowed::Any).is_err());
-        assert_eq!(check("a", "2147483648", Type::Long, Allowed::Any), Ok("2147483648"));
-        assert_eq!(check("a", "TRUE", Type::Boolean, Allowed::Any), Ok("TRUE"));
+        assert_eq!(check("a", "2147483648", Type::Long, Allowed::Any), Ok("2147483648".into()));
+        assert_eq!(check("a", "TRUE", Type::Boolean, Allowed::Any), Ok("true".into()));
         let refused = check("retention.ms", "soon", Type::Long, Allowed::AtLeast(-1)).unwrap_err();
         // The text of Apache Kafka 4.4 for this value.
         assert_eq!(
@@ -215,11 +262,20 @@ mod tests {
         assert!(check("a", "1.5", Type::Double, Allowed::Fraction(0.0, 1.0)).is_err());
         assert!(check("a", "0.5", Type::Double, Allowed::Fraction(0.0, 1.0)).is_ok());
         let policies = Allowed::ListOf(&["compact", "delete"]);
-        for list in ["", "compact, delete", "compact,compact"] {
-            assert!(check("a", list, Type::List, policies).is_ok(), "{list}");
+        // What Apache Kafka 4.4 tells of topics that were created with these, and its refusals.
+        for (list, kept) in [
+            ("", ""),
+            (" compact , delete,compact ", "compact,delete"),
+            ("delete, compact", "delete,compact"),
+        ] {
+            assert_eq!(check("a", list, Type::List, policies), Ok(kept.to_string()));
         }
-        for list in ["shred", "delete,", ","] {
-            assert!(check("a", list, Type::List, policies).is_err(), "{list}");
+        let refused = |list| check("a", list, Type::List, policies).unwrap_err().to_string();
+        let shred =
+            "Invalid value shred for configuration a: String must be one of: compact, delete";
+        assert_eq!(refused("delete,shred"), shred);
+        for list in ["delete,", ",", "compact,,delete"] {
+            assert_eq!(refused(list), "Configuration 'a' values must not be empty.");
         }
         let gzip = Allowed::Level(1, 9);
         assert!(check("a", "-1", Type::Int, gzip).is_ok());

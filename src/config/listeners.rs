@@ -90,7 +90,8 @@ pub(super) fn read_listeners(
 const NOT_A_LISTENER: &str = "Not NAME://HOST:PORT";
 
 fn invalid(name: &str, value: &str, reason: &str) -> InvalidValue {
-    InvalidValue { name: name.to_string(), value: value.to_string(), reason: reason.to_string() }
+    let [name, value, reason] = [name, value, reason].map(str::to_string);
+    InvalidValue::Value { name, value, reason }
 }
 
 fn named_address(text: &str) -> Option<(String, Address)> {

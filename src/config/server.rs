@@ -3,8 +3,9 @@
 //!
 //! Source: the broker configs of Apache Kafka 4.4. What begins with `kelp.` or `host.` is Kelp's.
 
-use super::definition::{Allowed, InvalidValue, Setting, Source, Type, check};
+use super::definition::{Allowed, InvalidValue, Items, Setting, Source, Type, check};
 use super::listeners::{Listener, read_listeners};
+use super::topic::{CODECS, POLICIES, TIMESTAMP_TYPES};
 use std::collections::BTreeMap;
 
 macro_rules! properties {
@@ -63,6 +64,24 @@ properties! {
     delete_topic_enable: bool = true, "delete.topic.enable", Allowed::Any;
     /// The largest record batch, unless its topic says otherwise.
     message_max_bytes: i32 = 1_048_588, "message.max.bytes", Allowed::AtLeast(0);
+    /// The codec of stored batches, unless their topic says otherwise; producer keeps the one that
+    /// the producer chose.
+    compression_type: String = "producer", "compression.type", Allowed::OneOf(CODECS);
+    /// The level of gzip, for topics whose batches are stored in it.
+    compression_gzip_level: i32 = -1, "compression.gzip.level", Allowed::Level(1, 9);
+    /// The level of lz4, for topics whose batches are stored in it.
+    compression_lz4_level: i32 = 9, "compression.lz4.level", Allowed::Between(1, 17);
+    /// The level of zstd, for topics whose batches are stored in it.
+    compression_zstd_level: i32 = 3, "compression.zstd.level", Allowed::Between(-131_072, 22);
+    /// What becomes of old records, unless their topic says otherwise.
+    log_cleanup_policy: Items = "delete", "log.cleanup.policy", Allowed::ListOf(POLICIES);
+    /// Whether records keep their producer's time or get that of the append, unless their topic
+    /// says otherwise.
+    log_message_timestamp_type: String = "CreateTime", "log.message.timestamp.type", Allowed::OneOf(TIMESTAMP_TYPES);
+    /// How far a record's time may be in the past, unless its topic says otherwise.
+    log_message_timestamp_before_max_ms: i64 = i64::MAX, "log.message.timestamp.before.max.ms", Allowed::AtLeast(0);
+    /// How far a record's time may be in the future, unless its topic says otherwise.
+    log_message_timestamp_after_max_ms: i64 = 3_600_000, "log.message.timestamp.after.max.ms", Allowed::AtLeast(0);
     /// The most bytes that a fetch answers.
     fetch_max_bytes: i32 = 57_671_680, "fetch.max.bytes", Allowed::AtLeast(1024);
     /// The largest request. A connection that announces a larger one is closed.
@@ -146,7 +165,7 @@ impl Config {
             let property = PROPERTIES.iter().find(|property| property.name == name);
             let property = property.ok_or_else(|| ConfigError::Unknown(name.to_string()))?;
             let text = check(name, text, property.kind, property.allowed)?;
-            set.insert(property.name, text.to_string());
+            set.insert(property.name, text);
         }
         Self::read(set)
     }

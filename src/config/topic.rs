@@ -21,8 +21,6 @@ pub struct TopicConfig {
 /// What Kelp does with a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// Every allowed value is obeyed. A topic that sets none has this one.
-    Obeyed(&'static str),
     /// Every allowed value is obeyed. A topic that sets none has the value of this property of
     /// the broker.
     Inherited(&'static str),
@@ -48,7 +46,7 @@ pub enum Refused {
 }
 
 use Allowed::{Any, AtLeast, Between, Fraction, Level, ListOf, OneOf, ThrottledReplicas};
-use Support::{Absent, Inherited, Obeyed, Only};
+use Support::{Absent, Inherited, Only};
 use Type::{Boolean, Double, Int, List, Long, String as Text};
 
 macro_rules! topic_configs {
@@ -64,19 +62,23 @@ macro_rules! topic_configs {
     };
 }
 
-const CODECS: &[&str] = &["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"];
+/// The codecs of `compression.type`, in Kafka's order.
+pub const CODECS: &[&str] = &["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"];
+/// Both may be set, and none.
+pub const POLICIES: &[&str] = &["compact", "delete"];
+pub const TIMESTAMP_TYPES: &[&str] = &["CreateTime", "LogAppendTime"];
 const FOR_EVER: &str = "9223372036854775807";
 
 topic_configs! {
-    "cleanup.policy", List, ListOf(&["compact", "delete"]), Only("delete"),
+    "cleanup.policy", List, ListOf(POLICIES), Inherited("log.cleanup.policy"),
         "What becomes of old records: they are deleted, or only the last one of each key is kept.";
-    "compression.gzip.level", Int, Level(1, 9), Absent,
+    "compression.gzip.level", Int, Level(1, 9), Inherited("compression.gzip.level"),
         "The level of gzip, for a topic whose broker compresses.";
-    "compression.lz4.level", Int, Between(1, 17), Absent,
+    "compression.lz4.level", Int, Between(1, 17), Inherited("compression.lz4.level"),
         "The level of lz4, for a topic whose broker compresses.";
-    "compression.type", Text, OneOf(CODECS), Only("producer"),
+    "compression.type", Text, OneOf(CODECS), Inherited("compression.type"),
         "The codec of stored batches; producer keeps the one that the producer chose.";
-    "compression.zstd.level", Int, Between(-131_072, 22), Absent,
+    "compression.zstd.level", Int, Between(-131_072, 22), Inherited("compression.zstd.level"),
         "The level of zstd, for a topic whose broker compresses.";
     "delete.retention.ms", Long, AtLeast(0), Absent,
         "How long the tombstones of a compacted topic are kept.";
@@ -100,15 +102,15 @@ topic_configs! {
         "How long the records of a tiered topic are kept locally.";
     "max.compaction.lag.ms", Long, AtLeast(1), Absent,
         "After how long a record must have been looked at by compaction.";
-    "max.decompressed.message.bytes", Int, AtLeast(1), Absent,
+    "max.decompressed.message.bytes", Int, Between(1, 2_147_483_639), Absent,
         "The largest record batch after decompression.";
     "max.message.bytes", Int, AtLeast(0), Inherited("message.max.bytes"),
         "The largest record batch.";
-    "message.timestamp.after.max.ms", Long, AtLeast(0), Obeyed("3600000"),
+    "message.timestamp.after.max.ms", Long, AtLeast(0), Inherited("log.message.timestamp.after.max.ms"),
         "How far a record's time may be in the future.";
-    "message.timestamp.before.max.ms", Long, AtLeast(0), Obeyed(FOR_EVER),
+    "message.timestamp.before.max.ms", Long, AtLeast(0), Inherited("log.message.timestamp.before.max.ms"),
         "How far a record's time may be in the past.";
-    "message.timestamp.type", Text, OneOf(&["CreateTime", "LogAppendTime"]), Only("CreateTime"),
+    "message.timestamp.type", Text, OneOf(TIMESTAMP_TYPES), Inherited("log.message.timestamp.type"),
         "Whether records keep their producer's time or get that of the append.";
     "min.cleanable.dirty.ratio", Double, Fraction(0.0, 1.0), Absent,
         "How much of a log must be uncompacted before compaction begins.";
@@ -153,7 +155,7 @@ impl TopicConfig {
     pub fn default(&self, broker: &Config) -> Option<String> {
         match self.support {
             Inherited(property) => broker.value(property),
-            Obeyed(value) | Only(value) => Some(value.to_string()),
+            Only(value) => Some(value.to_string()),
             Absent => None,
         }
     }
@@ -170,19 +172,9 @@ impl TopicConfig {
     fn accept(&self, value: &str) -> Result<String, Refused> {
         let value = check(self.name, value, self.kind, self.allowed)?;
         match self.support {
-            Only(only) if !self.same(value, only) => {
-                Err(Refused::OnlyOne { name: self.name, value: value.to_string(), only })
-            }
+            Only(only) if value != only => Err(Refused::OnlyOne { name: self.name, value, only }),
             Absent => Err(Refused::Absent { name: self.name }),
-            _ => Ok(value.to_string()),
-        }
-    }
-
-    fn same(&self, value: &str, other: &str) -> bool {
-        match self.kind {
-            Boolean => value.eq_ignore_ascii_case(other),
-            Int | Long => value.parse::<i64>() == other.parse::<i64>(),
-            _ => value == other,
+            _ => Ok(value),
         }
     }
 }
@@ -219,12 +211,17 @@ pub fn accept<'a>(
     Ok(accepted)
 }
 
-/// The value of a config whose values are integers, as it is in force.
-pub fn integer(name: &str, set: &Configs, broker: &Config) -> i64 {
+/// The value of a config, as it is in force.
+pub fn text(name: &str, set: &Configs, broker: &Config) -> String {
     let config = TopicConfig::named(name).unwrap_or_else(|| unreachable!("{name} is a config"));
     let value = set.get(name).cloned().or_else(|| config.default(broker));
-    let value = value.and_then(|value| value.parse().ok());
-    value.unwrap_or_else(|| unreachable!("{name} was checked and has a default"))
+    value.unwrap_or_else(|| unreachable!("{name} has a default"))
+}
+
+/// The value of a config whose values are integers, as it is in force.
+pub fn integer(name: &str, set: &Configs, broker: &Config) -> i64 {
+    let value = text(name, set, broker);
+    value.parse().unwrap_or_else(|_| unreachable!("{name} was checked"))
 }
 
 #[cfg(test)]
@@ -238,20 +235,19 @@ mod tests {
     #[test]
     fn what_is_obeyed_or_done_anyway_is_kept() {
         assert_eq!(accepted("max.message.bytes", " 2000 "), Ok("2000".to_string()));
-        assert!(accepted("cleanup.policy", "delete").is_ok());
+        // What Connect and Schema Registry ask for.
+        assert_eq!(accepted("cleanup.policy", "compact"), Ok("compact".to_string()));
         assert!(accepted("retention.ms", "-1").is_ok());
         assert!(accepted("unclean.leader.election.enable", "FALSE").is_ok());
     }
 
     #[test]
     fn what_would_be_ignored_is_refused() {
-        // What Connect and Schema Registry ask for.
-        let refused = accepted("cleanup.policy", "compact").unwrap_err();
+        let refused = accepted("retention.ms", "1000").unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "cleanup.policy=compact is not supported yet. Every topic has cleanup.policy=delete"
+            "retention.ms=1000 is not supported yet. Every topic has retention.ms=-1"
         );
-        assert!(matches!(accepted("retention.ms", "1000"), Err(Refused::OnlyOne { .. })));
         assert!(matches!(accepted("segment.bytes", "52428800"), Err(Refused::Absent { .. })));
     }
 

@@ -30,8 +30,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     pub base_offset: i64,
-    /// The broker's time, if it is known: -1 for a topic with CreateTime. A duplicate is answered
-    /// with its own largest timestamp, as Kafka does.
+    /// The time of the append; -1 for a topic with CreateTime. A duplicate is answered with the
+    /// largest timestamp of the first, as Kafka does.
     pub log_append_time_ms: i64,
     pub log_start_offset: i64,
 }
@@ -92,6 +92,10 @@ impl Partition {
         match judge(&state.producers, &new.batch.header) {
             Ok(Verdict::Next) => {
                 new.batch.stamp(state.log_end_offset, state.leader_epoch);
+                if new.batch.header.is_log_append_time() {
+                    // Batches of one partition have times in the order of their offsets.
+                    new.batch.set_append_time(wall_clock_ms());
+                }
                 state.log_end_offset = new.batch.header.last_offset() + 1;
                 state.producers.apply(&new.batch.header);
                 self.submit(&mut new);
@@ -153,11 +157,11 @@ impl Partition {
                 let Some(stored) = state.pending.remove(place) else { return };
                 state.advance(header.last_offset() + 1, stored.batch.len());
                 let log_start_offset = state.log_start_offset;
-                stored.answer(Ok(Appended {
-                    base_offset,
-                    log_append_time_ms: -1,
-                    log_start_offset,
-                }));
+                let log_append_time_ms = match header.is_log_append_time() {
+                    true => header.max_timestamp,
+                    false => -1,
+                };
+                stored.answer(Ok(Appended { base_offset, log_append_time_ms, log_start_offset }));
             }
             Err(StoreError::Conflict { log_end_offset })
                 if state.is_unsure
@@ -389,6 +393,24 @@ mod tests {
         let answer = retry.await.unwrap();
         assert_eq!((answer.base_offset, answer.log_append_time_ms), (0, draft.base_timestamp));
         assert_eq!(f.bounds().log_end_offset, 2);
+    }
+
+    #[tokio::test]
+    async fn an_append_time_is_that_of_the_broker_and_answered_as_it_is_stored() {
+        let f = Fixture::new().await;
+        let draft = Draft { attributes: 1 << 3, max_timestamp: Some(7), ..Draft::of(&["a", "b"]) };
+        let draft = draft.from_producer(7, 0, 0);
+        let first = f.append(&draft).await.unwrap();
+        assert!(first.log_append_time_ms > draft.base_timestamp);
+        assert_eq!(f.append(&draft).await, Ok(first), "a retry");
+
+        let mut stored = f.store.memory.read(PARTITION, 0, usize::MAX, true).await.unwrap();
+        let batch = Batch::split_off(&mut stored[0]).unwrap();
+        assert_eq!(
+            (batch.header.max_timestamp, batch.header.attributes),
+            (first.log_append_time_ms, 1 << 3)
+        );
+        assert_eq!((batch.checksum(), stored[0].len()), (batch.header.crc, 0));
     }
 
     #[tokio::test]

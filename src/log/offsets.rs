@@ -252,6 +252,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn all_records_of_a_batch_have_its_append_time() {
+        let f = Fixture::new().await;
+        let mut times = Vec::new();
+        for _ in 0..2 {
+            // What their producer said of them is long ago.
+            let draft = Draft { attributes: 1 << 3, ..Draft::at(&[1, 2, 3]) };
+            times.push(f.append(&draft).await.unwrap().log_append_time_ms - T);
+        }
+        assert_eq!(f.find(0).await, Some((0, times[0])));
+        assert_eq!(f.find(times[0]).await, Some((0, times[0])));
+        let latest = if times[1] > times[0] { (3, times[1]) } else { (0, times[0]) };
+        assert_eq!(f.find_max().await, Some(latest));
+        assert_eq!(f.find(latest.1 + 1).await, None);
+    }
+
+    #[tokio::test]
     async fn compressed_batches_are_searched_too() {
         for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd] {
             let f = Fixture::new().await;

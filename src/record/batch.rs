@@ -47,6 +47,9 @@ pub(super) const CONTROL: i16 = 1 << 5;
 /// KIP-534: the base timestamp says when tombstones and markers of the batch may go.
 pub(super) const DELETE_HORIZON: i16 = 1 << 6;
 
+/// All bits that mean something. As Kafka, a broker that changes the attributes writes no other.
+const KNOWN: i16 = CODEC | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON;
+
 /// Where the checksum begins: behind itself.
 const CHECKED_FROM: usize = 21;
 
@@ -219,7 +222,7 @@ impl Batch {
         if (header.attributes, header.max_timestamp) == (attributes, max_timestamp) {
             return;
         }
-        (header.attributes, header.max_timestamp) = (attributes, max_timestamp);
+        (header.attributes, header.max_timestamp) = (attributes & KNOWN, max_timestamp);
         self.header.crc = self.checksum();
     }
 

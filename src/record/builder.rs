@@ -286,7 +286,9 @@ mod tests {
     use crate::protocol::wire::{Wire, Writer};
     use crate::record::testing::{Draft, FROM_KAFKA, from_kafka};
     use crate::record::unpacked::Unpacked;
-    use crate::record::validate::{Rules, check, only_batch};
+    use crate::record::validate::{Rules, TopicPartition, check, only_batch};
+
+    const PARTITION: TopicPartition = TopicPartition { topic: "clicks", partition: 3 };
 
     /// The records of a batch, put together by another builder.
     fn rebuilt(batch: &Batch, fields: Fields) -> Batch {
@@ -336,7 +338,7 @@ mod tests {
                 assert_eq!(ours.to_bytes(), kafkas.to_bytes());
             }
             let mut ours = only_batch(ours.to_bytes(), 12).unwrap();
-            assert_eq!(check(&mut ours, &Rules::default(), 1_800_000_000_000), Ok(()));
+            assert_eq!(check(&mut ours, &Rules::default(), PARTITION, 1_800_000_000_000), Ok(()));
         }
     }
 

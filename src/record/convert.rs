@@ -9,7 +9,7 @@
 //!   UNKNOWN_SERVER_ERROR.
 
 use super::batch::Batch;
-use super::builder::{BuildError, Builder, Fields, MAX_BATCH_BYTES};
+use super::builder::{Builder, Fields, MAX_BATCH_BYTES};
 use super::codec::Codec;
 use super::message_set::{BadSet, Message, Messages, NO_TIMESTAMP, Unwrapped, Wrapper};
 use super::records::Record;
@@ -112,20 +112,6 @@ impl From<BadSet> for Invalid {
     }
 }
 
-impl From<BuildError> for Invalid {
-    fn from(error: BuildError) -> Self {
-        match error {
-            BuildError::Full => {
-                invalid(ErrorCode::MessageTooLarge, "the batch is longer than max.message.bytes")
-            }
-            BuildError::Malformed(malformed) => malformed.into(),
-            BuildError::BadOffset | BuildError::Empty | BuildError::Codec(_) => {
-                invalid(ErrorCode::UnknownServerError, "the message set cannot be made a batch")
-            }
-        }
-    }
-}
-
 /// The records of a stored batch as a message set of this magic; empty if it has none that old
 /// consumers know. Not compressed ones before `first_offset` are left out: in a message set each
 /// stands for itself, and some versions of librdkafka rely on that.
@@ -197,10 +183,11 @@ mod tests {
         BATCHES_OF_SETS, OF_LOG_APPEND_TIME, SET_OF_LOG_APPEND_TIME, SETS_FROM_KAFKA,
         SETS_FROM_KAFKA_PYTHON, SETS_OF_BATCHES, bytes,
     };
-    use crate::record::validate::check;
+    use crate::record::validate::{TopicPartition, check};
 
     const T: i64 = 1_700_000_000_000;
     const NOW_MS: i64 = 1_800_000_000_000;
+    const PARTITION: TopicPartition = TopicPartition { topic: "clicks", partition: 0 };
 
     type Read = (i64, i64, Option<Vec<u8>>, Option<Vec<u8>>);
 
@@ -229,7 +216,7 @@ mod tests {
     fn stored(set: &[u8]) -> Result<Batch, Invalid> {
         let rules = Rules::default();
         let mut batch = to_batch(set, &rules)?;
-        check(&mut batch, &rules, NOW_MS).map(|()| batch)
+        check(&mut batch, &rules, PARTITION, NOW_MS).map(|()| batch)
     }
 
     #[test]

@@ -54,7 +54,15 @@ pub trait Source {
 pub struct Skimmed {
     pub timestamp_delta: i64,
     pub offset_delta: i32,
-    pub has_key: bool,
+    /// Negative for null.
+    pub key_bytes: i32,
+    pub value_bytes: i32,
+}
+
+impl Skimmed {
+    pub fn has_key(&self) -> bool {
+        self.key_bytes >= 0
+    }
 }
 
 /// Takes the next record off `source`. All lengths in it must add up.
@@ -65,14 +73,14 @@ pub fn skim<S: Source>(source: &mut S) -> Result<Skimmed> {
     source.byte()?;
     let timestamp_delta = varlong(source)?;
     let offset_delta = varint(source)?;
-    let has_key = skip_nullable(source, end)?;
-    skip_nullable(source, end)?;
+    let key_bytes = skip_nullable(source, end)?;
+    let value_bytes = skip_nullable(source, end)?;
     let headers = varint(source)?;
     if headers < 0 {
         return Err(Malformed::BadLength);
     }
     for _ in 0..headers {
-        if !skip_nullable(source, end)? {
+        if skip_nullable(source, end)? < 0 {
             return Err(Malformed::BadLength);
         }
         skip_nullable(source, end)?;
@@ -80,18 +88,20 @@ pub fn skim<S: Source>(source: &mut S) -> Result<Skimmed> {
     if source.position() != end {
         return Err(Malformed::BadLength);
     }
-    Ok(Skimmed { timestamp_delta, offset_delta, has_key })
+    Ok(Skimmed { timestamp_delta, offset_delta, key_bytes, value_bytes })
 }
 
-/// Passes over a key or a value; tells whether it is there.
+/// Passes over a key or a value, and gives its length.
 #[inline]
-fn skip_nullable<S: Source>(source: &mut S, end: u64) -> Result<bool> {
-    let Ok(len) = usize::try_from(varint(source)?) else { return Ok(false) };
-    if source.position() + len as u64 > end {
-        return Err(Malformed::BadLength);
+fn skip_nullable<S: Source>(source: &mut S, end: u64) -> Result<i32> {
+    let bytes = varint(source)?;
+    if let Ok(len) = usize::try_from(bytes) {
+        if source.position() + len as u64 > end {
+            return Err(Malformed::BadLength);
+        }
+        source.skip(len)?;
     }
-    source.skip(len)?;
-    Ok(true)
+    Ok(bytes)
 }
 
 #[inline]
@@ -398,7 +408,8 @@ mod tests {
         assert_eq!((second.key, second.value), (Some(&b"k2"[..]), Some(&b"two"[..])));
         assert_eq!((third.offset, third.value, third.headers.len()), (2, None, 0));
         let skimmed = skim_all(&bytes).unwrap();
-        assert_eq!(skimmed[2], Skimmed { timestamp_delta: 14, offset_delta: 2, has_key: true });
+        let third = Skimmed { timestamp_delta: 14, offset_delta: 2, key_bytes: 2, value_bytes: -1 };
+        assert_eq!(skimmed[2], third);
         assert_eq!(skimmed.len(), 3);
     }
 
@@ -425,7 +436,7 @@ mod tests {
     #[test]
     fn a_negative_length_is_null_but_not_for_a_header_key_or_a_count() {
         // -2 is null for Kafka, too.
-        assert_eq!(skim_all(&[12, 0, 0, 0, 3, 3, 0]).map(|r| r[0].has_key), Ok(false));
+        assert_eq!(skim_all(&[12, 0, 0, 0, 3, 3, 0]).map(|r| r[0].has_key()), Ok(false));
         assert_eq!(skim_all(&[12, 0, 0, 0, 1, 1, 1]), Err(Malformed::BadLength));
         assert_eq!(skim_all(&[16, 0, 0, 0, 1, 1, 2, 1, 1]), Err(Malformed::BadLength));
         for bad in [&[16, 0, 0, 0, 1, 1, 2, 1, 1][..], &[12, 0, 0, 0, 1, 1, 1]] {

@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kelp::messages::{fetch, produce};
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::wire::{Str, Uuid};
-use kelp::record::batch::Batches;
+use kelp::record::batch::{Batch as Stored, Batches};
 use kelp::record::unpacked::Unpacked;
 
 /// A time in the past.
@@ -147,6 +147,15 @@ impl Broker {
         let request = produce(topic, batch.encode());
         let mut answer: produce::Response = self.ask(ApiKey::Produce, 12, &request);
         answer.responses.remove(0).partition_responses.remove(0)
+    }
+
+    /// The batches of partition 0.
+    pub(crate) fn batches(&self, topic: &str) -> Vec<Stored> {
+        let mut answer: fetch::Response = self.ask(ApiKey::Fetch, 12, &fetch(topic, 0));
+        let records = answer.responses[0].partitions.remove(0).records;
+        let batches: Vec<_> = Batches::new(records.unwrap().0).collect();
+        assert!(batches.iter().all(|batch| batch.checksum() == batch.header.crc));
+        batches
     }
 
     /// All that is visible in partition 0.

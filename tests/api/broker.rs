@@ -60,10 +60,19 @@ impl Broker {
     }
 
     pub(crate) fn create(&self, name: &str, partitions: i32) {
+        self.create_with(name, partitions, &[]);
+    }
+
+    pub(crate) fn create_with(&self, name: &str, partitions: i32, configs: &[(&str, &str)]) {
+        let config = |(name, value): &(&str, &str)| create_topics::CreatableTopicConfig {
+            name: Str::from(*name),
+            value: Some(Str::from(*value)),
+        };
         let topic = create_topics::CreatableTopic {
             name: Str::from(name),
             num_partitions: partitions,
             replication_factor: 1,
+            configs: configs.iter().map(config).collect(),
             ..Default::default()
         };
         let request = create_topics::Request { topics: vec![topic], ..Default::default() };

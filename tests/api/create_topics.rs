@@ -164,13 +164,60 @@ fn a_config_that_would_be_ignored_is_refused() {
     let soon = "Invalid value soon for configuration retention.ms: Not a number of type LONG";
     let refusal = refused(&broker, set("retention.ms", Some("soon")));
     assert_eq!(refusal, (invalid, soon.to_string()));
-    // Kafka takes these. Kelp says that it does not do it yet.
-    for (name, value) in [("cleanup.policy", "compact"), ("retention.ms", "604800000")] {
-        let (code, message) = refused(&broker, set(name, Some(value)));
-        assert_eq!(code, invalid);
-        assert!(message.starts_with(&format!("{name}={value} is not supported yet")), "{message}");
+    // Kafka takes this. Kelp says that it does not do it yet.
+    let (code, message) = refused(&broker, set("retention.ms", Some("604800000")));
+    assert_eq!(code, invalid);
+    assert!(message.starts_with("retention.ms=604800000 is not supported yet"), "{message}");
+}
+
+#[test]
+fn values_are_taken_and_refused_as_kafka_does() {
+    let broker = Broker::start();
+    // Apache Kafka 4.4's answers.
+    let between = "Value must be between 1 and 9 or equal to -1";
+    let codecs = "String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer";
+    let types = "String must be one of: CreateTime, LogAppendTime";
+    for (name, values, refusals) in [
+        (
+            "cleanup.policy",
+            &["compact", "compact,delete", "delete, compact", " compact ", "", "compact,compact"][..],
+            &[("Compact", "String must be one of: compact, delete")][..],
+        ),
+        ("message.timestamp.type", &["CreateTime", "LogAppendTime"], &[("logappendtime", types)]),
+        ("message.timestamp.before.max.ms", &["0"], &[("-1", "Value must be at least 0")]),
+        (
+            "compression.type",
+            &["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd", " gzip "],
+            &[("none", codecs), ("GZIP", codecs), ("", codecs)],
+        ),
+        ("compression.gzip.level", &["-1", "1", "9"], &[("0", between), ("10", between)]),
+        (
+            "compression.lz4.level",
+            &["1", "17"],
+            &[("0", "Value must be at least 1"), ("18", "Value must be no more than 17")],
+        ),
+        (
+            "compression.zstd.level",
+            &["-131072", "22"],
+            &[
+                ("-131073", "Value must be at least -131072"),
+                ("23", "Value must be no more than 22"),
+            ],
+        ),
+    ] {
+        for value in values {
+            let (code, message) = refused(&broker, set(name, Some(value)));
+            assert_eq!((code, &*message), (ErrorCode::None, ""), "{name}={value}");
+        }
+        for (value, why) in refusals {
+            let message = format!("Invalid value {value} for configuration {name}: {why}");
+            let refusal = refused(&broker, set(name, Some(value)));
+            assert_eq!(refusal, (ErrorCode::InvalidConfig, message));
+        }
     }
-    assert_eq!(refused(&broker, set("cleanup.policy", Some("delete"))).0, ErrorCode::None);
+    let empty = "Configuration 'cleanup.policy' values must not be empty.".to_string();
+    let refusal = refused(&broker, set("cleanup.policy", Some("delete,")));
+    assert_eq!(refusal, (ErrorCode::InvalidConfig, empty));
 }
 
 #[test]

@@ -1,5 +1,4 @@
 use crate::broker::Broker;
-use kelp::messages::create_topics;
 use kelp::messages::describe_configs::{
     DescribeConfigsResource, DescribeConfigsResourceResult, DescribeConfigsResult, Request,
     Response,
@@ -16,8 +15,10 @@ const OF_BROKER: i8 = 4;
 const DEFAULT: i8 = 5;
 
 /// Types of values.
+const STRING: i8 = 2;
 const INT: i8 = 3;
 const LONG: i8 = 5;
+const LIST: i8 = 7;
 
 fn ask(
     broker: &Broker,
@@ -62,19 +63,7 @@ fn synonyms(config: &DescribeConfigsResourceResult) -> Vec<(&str, &str, i8)> {
 fn a_topics_config_tells_where_it_comes_from() {
     let broker = Broker::with("message.max.bytes=5000");
     broker.create("plain", 1);
-    let config = create_topics::CreatableTopicConfig {
-        name: "max.message.bytes".into(),
-        value: Some("2000".into()),
-    };
-    let topic = create_topics::CreatableTopic {
-        name: "own".into(),
-        num_partitions: 1,
-        replication_factor: 1,
-        configs: vec![config],
-        ..Default::default()
-    };
-    let request = create_topics::Request { topics: vec![topic], ..Default::default() };
-    let _: create_topics::Response = broker.ask(ApiKey::CreateTopics, 7, &request);
+    broker.create_with("own", 1, &[("max.message.bytes", "2000")]);
 
     for version in 1..=4 {
         let own = one(&broker, version, TOPIC, "own", "max.message.bytes");
@@ -94,6 +83,65 @@ fn a_topics_config_tells_where_it_comes_from() {
     assert_eq!(one(&broker, 4, TOPIC, "own", "retention.ms").config_type, LONG);
     assert!(one(&broker, 0, TOPIC, "own", "cleanup.policy").is_default);
     assert!(!one(&broker, 0, TOPIC, "own", "max.message.bytes").is_default);
+}
+
+/// Apache Kafka 4.4's answers for topics created alike.
+#[test]
+fn configs_of_batches_have_kafkas_values_types_and_synonyms() {
+    let broker = Broker::start();
+    broker.create("plain", 1);
+    broker.create_with(
+        "own",
+        1,
+        &[
+            ("cleanup.policy", " compact, delete "),
+            ("compression.type", " gzip "),
+            ("compression.gzip.level", " 05 "),
+            ("message.timestamp.type", "LogAppendTime"),
+        ],
+    );
+    let for_ever = "9223372036854775807";
+    for (name, kind, synonym, default, own) in [
+        ("cleanup.policy", LIST, "log.cleanup.policy", "delete", Some("compact,delete")),
+        ("compression.type", STRING, "compression.type", "producer", Some("gzip")),
+        ("compression.gzip.level", INT, "compression.gzip.level", "-1", Some("5")),
+        ("compression.lz4.level", INT, "compression.lz4.level", "9", None),
+        ("compression.zstd.level", INT, "compression.zstd.level", "3", None),
+        (
+            "message.timestamp.type",
+            STRING,
+            "log.message.timestamp.type",
+            "CreateTime",
+            Some("LogAppendTime"),
+        ),
+        (
+            "message.timestamp.before.max.ms",
+            LONG,
+            "log.message.timestamp.before.max.ms",
+            for_ever,
+            None,
+        ),
+        (
+            "message.timestamp.after.max.ms",
+            LONG,
+            "log.message.timestamp.after.max.ms",
+            "3600000",
+            None,
+        ),
+    ] {
+        let unset = (synonym, default, DEFAULT);
+        let plain = one(&broker, 4, TOPIC, "plain", name);
+        assert_eq!((plain.value.as_deref(), plain.config_source), (Some(default), DEFAULT));
+        assert_eq!((plain.config_type, plain.read_only), (kind, false), "{name}");
+        assert_eq!(synonyms(&plain), [unset]);
+        if let Some(own) = own {
+            let told = one(&broker, 4, TOPIC, "own", name);
+            assert_eq!((told.value.as_deref(), told.config_source), (Some(own), OF_TOPIC));
+            assert_eq!(synonyms(&told), [(name, own, OF_TOPIC), unset]);
+        }
+        let brokers = one(&broker, 4, BROKER, "1", synonym);
+        assert_eq!((brokers.value.as_deref(), brokers.config_type), (Some(default), kind));
+    }
 }
 
 #[test]

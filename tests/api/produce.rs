@@ -1,9 +1,10 @@
-use crate::batch::{Batch, message_set, produce};
+use crate::batch::{Batch, T, message_set, produce};
 use crate::broker::Broker;
 use crate::storage::Held;
 use bytes::Bytes;
 use kelp::messages::produce::{
-    PartitionProduceData, PartitionProduceResponse, Request, Response, TopicProduceData,
+    BatchIndexAndErrorMessage, PartitionProduceData, PartitionProduceResponse, Request, Response,
+    TopicProduceData,
 };
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
@@ -195,9 +196,83 @@ fn records_that_are_to_blame_are_named() {
     assert_eq!(told, (ErrorCode::InvalidTimestamp, -1, 0));
     let named: Vec<_> = answer.record_errors.iter().map(|error| error.batch_index).collect();
     assert_eq!(named, [1]);
-    assert!(answer.error_message.is_some());
+    let message = "One or more records have been rejected due to invalid timestamp";
+    assert_eq!(answer.error_message.as_deref(), Some(message));
+    // Older versions have a code only.
     let answer = ask(&broker, 7, &produce("clicks", ahead.encode()));
-    assert_eq!(answer.error_code, ErrorCode::InvalidTimestamp, "also where nothing can be named");
+    assert_eq!(answer.error_code, ErrorCode::InvalidTimestamp);
+    assert_eq!((answer.record_errors, answer.error_message), (vec![], None));
+}
+
+#[test]
+fn a_compacted_topic_takes_no_record_without_a_key() {
+    let broker = clicks();
+    broker.create_with("compacted", 1, &[("cleanup.policy", "compact,delete")]);
+    let batch = Batch::of(&["a", "b"]);
+    assert_eq!(broker.produce("clicks", &batch).error_code, ErrorCode::None);
+    let answer = broker.produce("compacted", &batch);
+    assert_eq!((answer.error_code, answer.log_start_offset), (ErrorCode::InvalidRecord, 0));
+    let why = "Compacted topic cannot accept message without key in topic partition compacted-0";
+    let error = |batch_index| BatchIndexAndErrorMessage {
+        batch_index,
+        batch_index_error_message: Some(why.into()),
+    };
+    assert_eq!(answer.record_errors, [error(0), error(1)]);
+    let message = format!(
+        "One or more records have been rejected due to 2 record errors in total, and only showing \
+         the first three errors at most: [RecordError(batchIndex=0, message='{why}'), \
+         RecordError(batchIndex=1, message='{why}')]"
+    );
+    assert_eq!(answer.error_message.as_deref(), Some(&*message));
+    assert_eq!(broker.records("compacted"), []);
+}
+
+#[test]
+fn batches_are_stored_in_the_codec_of_their_topic() {
+    let broker = Broker::with("compression.type=zstd");
+    broker.create("zstd", 1);
+    broker.create_with("producer", 1, &[("compression.type", "producer")]);
+    for (codec, name) in ["uncompressed", "gzip", "snappy", "lz4"].iter().enumerate() {
+        broker.create_with(name, 1, &[("compression.type", name)]);
+        assert_eq!(broker.produce(name, &from_producer(0)).base_offset, 0);
+        assert_eq!(broker.produce(name, &from_producer(2)).base_offset, 2);
+        assert_eq!(broker.produce(name, &from_producer(0)).base_offset, 0, "a retry");
+        let codecs: Vec<_> = broker.batches(name).iter().map(|b| b.header.attributes).collect();
+        assert_eq!(codecs, [codec as i16; 2], "{name}");
+        let values: Vec<_> = broker.records(name).into_iter().map(|(_, value)| value).collect();
+        assert_eq!(values, ["a", "b", "a", "b"]);
+    }
+    // What one broker compressed, another one takes as it is.
+    let zipped = broker.batches("gzip").remove(0);
+    let request = |topic| produce(topic, zipped.to_bytes());
+    for (topic, codec) in [("zstd", 4), ("producer", 1), ("gzip", 1), ("uncompressed", 0)] {
+        assert_eq!(ask(&broker, 12, &request(topic)).error_code, ErrorCode::None);
+        let stored = broker.batches(topic).pop().unwrap();
+        assert_eq!(stored.header.attributes, codec, "{topic}");
+        assert_eq!(stored.records() == zipped.records(), codec == 1);
+    }
+}
+
+#[test]
+fn records_of_a_topic_of_log_append_time_have_the_time_that_is_answered() {
+    for properties in ["", "log.message.timestamp.type=LogAppendTime"] {
+        let broker = Broker::with(properties);
+        let configs = [("message.timestamp.type", "LogAppendTime")];
+        broker.create_with("clicks", 1, if properties.is_empty() { &configs } else { &[] });
+        let first = broker.produce("clicks", &from_producer(0));
+        assert_eq!(first.error_code, ErrorCode::None);
+        assert!(first.log_append_time_ms > T);
+        let again = broker.produce("clicks", &from_producer(0));
+        assert_eq!(again.log_append_time_ms, first.log_append_time_ms, "a retry");
+        let answer = ask(&broker, 3, &produce("clicks", Batch::at(&[0, 1 << 60]).encode()));
+        assert!(answer.log_append_time_ms >= first.log_append_time_ms, "of records of any time");
+
+        let mut stored = broker.batches("clicks");
+        let header = stored.remove(0).header;
+        assert_eq!((header.max_timestamp, header.attributes), (first.log_append_time_ms, 1 << 3));
+        assert_eq!(header.base_timestamp, T, "what their producer said is still there");
+        assert_eq!(stored[0].header.max_timestamp, answer.log_append_time_ms);
+    }
 }
 
 #[test]
@@ -206,7 +281,9 @@ fn a_batch_that_comes_again_is_answered_as_the_first_time_and_stored_once() {
     assert_eq!(broker.produce("clicks", &from_producer(0)).base_offset, 0);
     assert_eq!(broker.produce("clicks", &from_producer(2)).base_offset, 2);
     let again = broker.produce("clicks", &from_producer(0));
-    assert_eq!((again.error_code, again.base_offset), (ErrorCode::None, 0));
+    let told = (again.error_code, again.base_offset, again.log_append_time_ms);
+    // Kafka tells the batch's largest timestamp, also if it is the producer's.
+    assert_eq!(told, (ErrorCode::None, 0, T));
     let gap = broker.produce("clicks", &from_producer(6));
     let told = (gap.error_code, gap.base_offset, gap.log_start_offset);
     assert_eq!(told, (ErrorCode::OutOfOrderSequenceNumber, -1, 0));
