@@ -207,3 +207,34 @@ impl Wire for ErrorCode {
         self.code().write(w);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs what tests/messages/run.sh makes"]
+    fn the_codes_are_kafkas() {
+        let folder = std::env::var("KELP_MESSAGES").unwrap();
+        let file = std::fs::read_to_string(format!("{folder}/log.txt")).unwrap();
+        let kafkas: Vec<(i16, String, bool)> = file
+            .lines()
+            .filter_map(|line| line.strip_prefix("error "))
+            .map(|line| {
+                let words: Vec<&str> = line.split(' ').collect();
+                let name = words[0].split('_').map(|word| {
+                    let (first, rest) = word.split_at(1);
+                    first.to_string() + &rest.to_lowercase()
+                });
+                (words[1].parse().unwrap(), name.collect(), words[2] == "true")
+            })
+            .collect();
+        let ours: Vec<(i16, String, bool)> = (i16::MIN..=i16::MAX)
+            .map(|code| (code, ErrorCode::from_code(code)))
+            .filter(|(number, code)| code.code() == *number)
+            .map(|(number, code)| (number, format!("{code:?}"), code.is_retriable()))
+            .collect();
+        assert_eq!(ours, kafkas);
+        println!("errors: {} codes, their names and which are retriable are Kafka's", ours.len());
+    }
+}

@@ -15,6 +15,8 @@ pub mod validate;
 #[cfg(test)]
 mod against_kafka;
 #[cfg(test)]
+mod against_kafkas_log;
+#[cfg(test)]
 pub mod testing;
 #[cfg(test)]
 pub mod testing_sets;
