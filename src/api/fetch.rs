@@ -247,7 +247,7 @@ fn message_sets(
             // It is told when it comes back for this batch.
             Err(_) => break,
         };
-        next_offset = batch.header.last_offset() + 1;
+        next_offset = batch.header.next_offset();
         if !set.is_empty() {
             bytes += set.len();
             sets.push(Bytes::from(set));
@@ -293,7 +293,7 @@ mod tests {
         let batches = drafts.iter().map(|draft| {
             let mut batch = draft.batch();
             batch.stamp(offset, 0);
-            offset = batch.header.last_offset() + 1;
+            offset = batch.header.next_offset();
             batch.to_bytes()
         });
         message_sets(batches.collect(), 1, 0, 100, high_watermark).unwrap()

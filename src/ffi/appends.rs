@@ -82,7 +82,7 @@ impl Appends {
         let Some(last) = batches.last() else {
             return Box::pin(std::future::ready(Ok(base_offset)));
         };
-        let next_offset = last.header.last_offset() + 1;
+        let next_offset = last.header.next_offset();
         let (answer, answered) = oneshot::channel();
         let run = {
             let mut inner = self.lock();

@@ -34,7 +34,7 @@ impl ProducerState {
 
     pub(super) fn apply(&mut self, batch: &Header) {
         self.producers.apply(batch);
-        self.next_offset = batch.last_offset() + 1;
+        self.next_offset = batch.next_offset();
         self.bytes_since_snapshot += u64::try_from(batch.batch_length).unwrap_or(0);
     }
 

@@ -1,7 +1,7 @@
 //! What a host reads is checked before anybody relies on it.
 
 use super::status::Failure;
-use crate::record::batch::{Header, LENGTH_OFFSET};
+use crate::record::batch::Header;
 use bytes::Bytes;
 
 /// Checks what the host read, and cuts it to whole batches of at most `max_bytes`.
@@ -17,8 +17,7 @@ pub(super) fn whole_batches(
         while end < slice.len() {
             let header = Header::read(&slice[end..]);
             let header = header.ok_or(Failure::Malformed("a batch is cut"))?;
-            let len = usize::try_from(header.batch_length).ok().map(|len| len + LENGTH_OFFSET);
-            let len = len.filter(|len| *len <= slice.len() - end);
+            let len = header.whole_bytes().filter(|len| *len <= slice.len() - end);
             let len = len.ok_or(Failure::Malformed("a batch is cut"))?;
             if header.last_offset() < next_offset {
                 return Err(Failure::Malformed("a batch is not in its place"));
@@ -27,7 +26,7 @@ pub(super) fn whole_batches(
                 kept.push(slice.slice(..end));
                 return Ok(kept);
             }
-            (end, total, next_offset) = (end + len, total + len, header.last_offset() + 1);
+            (end, total, next_offset) = (end + len, total + len, header.next_offset());
         }
         kept.push(slice);
     }
@@ -78,8 +77,13 @@ mod tests {
         assert!(read(&[&five, &five], 5).is_err(), "twice");
         assert!(read(&[&five.slice(..five.len() - 1)], 5).is_err());
         assert!(read(&[&five, &six.slice(..10)], 5).is_err());
-        let mut negative = five.to_vec();
-        negative[8] = 0xff;
-        assert!(read(&[&Bytes::from(negative)], 5).is_err());
+        for length in [-1, 0, 48] {
+            let mut bad = five.to_vec();
+            bad[8..12].copy_from_slice(&i32::to_be_bytes(length));
+            assert!(read(&[&Bytes::from(bad)], 5).is_err(), "{length}");
+        }
+        let mut last = five.to_vec();
+        last[..8].copy_from_slice(&i64::MAX.to_be_bytes());
+        assert!(read(&[&Bytes::from(last)], 5).is_ok(), "the last offset that there is");
     }
 }

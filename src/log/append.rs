@@ -96,7 +96,7 @@ impl Partition {
                     // Batches of one partition have times in the order of their offsets.
                     new.batch.set_append_time(wall_clock_ms());
                 }
-                state.log_end_offset = new.batch.header.last_offset() + 1;
+                state.log_end_offset = new.batch.header.next_offset();
                 state.producers.apply(&new.batch.header);
                 self.submit(&mut new);
                 state.pending.push_back(new);
@@ -155,7 +155,7 @@ impl Partition {
         match outcome {
             Ok(base_offset) if base_offset == header.base_offset => {
                 let Some(stored) = state.pending.remove(place) else { return };
-                state.advance(header.last_offset() + 1, stored.batch.len());
+                state.advance(header.next_offset(), stored.batch.len());
                 let log_start_offset = state.log_start_offset;
                 let log_append_time_ms = match header.is_log_append_time() {
                     true => header.max_timestamp,

@@ -77,7 +77,7 @@ impl Found {
     fn readable_bytes(&self) -> usize {
         let last = Batches::new(self.records.clone()).last();
         match last {
-            Some(last) if last.header.last_offset() + 1 < self.bounds.high_watermark => {
+            Some(last) if last.header.next_offset() < self.bounds.high_watermark => {
                 self.bytes.max(self.max_bytes)
             }
             _ => self.bytes,

@@ -83,7 +83,7 @@ mod tests {
                 Verdict::Duplicate(of) => Ok(of.base_offset),
                 Verdict::Next => {
                     batch.stamp(self.end, 0);
-                    self.end = batch.header.last_offset() + 1;
+                    self.end = batch.header.next_offset();
                     self.producers.apply(&batch.header);
                     Ok(batch.header.base_offset)
                 }

@@ -101,7 +101,7 @@ impl Partition {
                 if batch.header.base_offset >= end || visit(&batch)?.is_break() {
                     return Ok(());
                 }
-                offset = batch.header.last_offset() + 1;
+                offset = batch.header.next_offset();
             }
             if offset <= before {
                 return Err(StoreError::Corrupt(format!("nothing to read at offset {offset}")));

@@ -114,8 +114,20 @@ impl Header {
         bytes
     }
 
+    /// Saturating, as a header may come from a host that stores whatever it likes.
     pub fn last_offset(&self) -> i64 {
-        self.base_offset + i64::from(self.last_offset_delta)
+        self.base_offset.saturating_add(self.last_offset_delta.into())
+    }
+
+    /// The offset of what comes behind the batch.
+    pub fn next_offset(&self) -> i64 {
+        self.last_offset().saturating_add(1)
+    }
+
+    /// Bytes of the whole batch; `None` if they are fewer than those of a header.
+    pub(crate) fn whole_bytes(&self) -> Option<usize> {
+        let bytes = usize::try_from(self.batch_length).ok()?.checked_add(LENGTH_OFFSET)?;
+        (bytes >= HEADER_BYTES).then_some(bytes)
     }
 
     /// KIP-32: whether every record has the batch's max timestamp instead of one of its own.
@@ -175,10 +187,7 @@ impl Batch {
     /// Takes the first batch off `bytes`; `None` if no whole batch stands there.
     pub fn split_off(bytes: &mut Bytes) -> Option<Self> {
         let header = Header::read(bytes)?;
-        let len = usize::try_from(header.batch_length).ok()?.checked_add(LENGTH_OFFSET)?;
-        if len < HEADER_BYTES || len > bytes.len() {
-            return None;
-        }
+        let len = header.whole_bytes().filter(|len| *len <= bytes.len())?;
         let records = bytes.split_to(len).slice(HEADER_BYTES..);
         Some(Self { header, records })
     }
@@ -276,10 +285,32 @@ impl Batches {
     /// as [`Batch::head`] and [`Batch::records`] are stored. They need not be joined.
     fn across(&mut self, next: &Bytes) -> Option<Batch> {
         let header = Header::read(&self.now).filter(|_| self.now.len() == HEADER_BYTES)?;
-        let len = usize::try_from(header.batch_length).ok()?;
-        let len = len.checked_sub(HEADER_BYTES - LENGTH_OFFSET).filter(|len| *len <= next.len())?;
+        let len = header.whole_bytes()? - HEADER_BYTES;
+        if len > next.len() {
+            return None;
+        }
         self.now = next.clone();
         Some(Batch { header, records: self.now.split_to(len) })
+    }
+
+    /// Copies what is left of one slice, and as many slices behind it as its batch is long, each
+    /// once. Behind a length that no batch has there is nothing to be found.
+    fn join(&mut self, next: &Bytes) {
+        let mut joined = BytesMut::from(&self.now[..]);
+        joined.extend_from_slice(next);
+        loop {
+            let wanted = Header::read(&joined).map_or(Some(HEADER_BYTES), |h| h.whole_bytes());
+            let Some(wanted) = wanted else {
+                self.next = Vec::new().into_iter();
+                break;
+            };
+            match self.next.as_slice().first() {
+                Some(next) if joined.len() < wanted => joined.extend_from_slice(next),
+                _ => break,
+            }
+            self.next.next();
+        }
+        self.now = joined.freeze();
     }
 }
 
@@ -297,9 +328,7 @@ impl Iterator for Batches {
             } else if let Some(batch) = self.across(&next) {
                 return Some(batch);
             } else {
-                let mut joined = BytesMut::from(&self.now[..]);
-                joined.extend_from_slice(&next);
-                self.now = joined.freeze();
+                self.join(&next);
             }
         }
     }
@@ -352,6 +381,46 @@ mod tests {
         }
         let mut batches = Batches::new(vec![three.slice(..three.len() - 1)]);
         assert_eq!((batches.by_ref().count(), batches.is_cut()), (2, true));
+    }
+
+    #[test]
+    fn a_batch_in_very_many_slices_is_copied_once() {
+        // If each slice had all before it copied again, this would take half a terabyte of copies.
+        let records = vec![7; 1 << 20];
+        let mut bytes =
+            Header { batch_length: 49 + (1 << 20), ..Header::default() }.encode().to_vec();
+        bytes.extend_from_slice(&records);
+        let bytes = Bytes::from(bytes);
+        let mut batches = Batches::new((0..bytes.len()).map(|at| bytes.slice(at..=at)).collect());
+        assert!(batches.next().unwrap().records() == records);
+        assert!(batches.next().is_none() && !batches.is_cut());
+    }
+
+    #[test]
+    fn behind_a_length_that_no_batch_has_nothing_is_found() {
+        let good = from_kafka(Codec::None).to_bytes();
+        for batch_length in [-1, 0, 48] {
+            let bad = Header { batch_length, ..Header::default() }.encode();
+            let bad = Bytes::copy_from_slice(&bad);
+            for cut in 0..bad.len() {
+                let slices = vec![good.clone(), bad.slice(..cut), bad.slice(cut..), good.clone()];
+                let mut batches = Batches::new(slices);
+                assert_eq!((batches.by_ref().count(), batches.is_cut()), (1, true));
+                assert!(batches.next().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn offsets_do_not_overflow() {
+        let offsets = |base_offset, last_offset_delta| {
+            let header = Header { base_offset, last_offset_delta, ..Header::default() };
+            (header.last_offset(), header.next_offset())
+        };
+        assert_eq!(offsets(5, 2), (7, 8));
+        assert_eq!(offsets(i64::MAX, 0), (i64::MAX, i64::MAX));
+        assert_eq!(offsets(i64::MAX, i32::MAX), (i64::MAX, i64::MAX));
+        assert_eq!(offsets(i64::MIN, -1), (i64::MIN, i64::MIN + 1));
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Inner {
             bytes.extend_from_slice(&batch.head());
             bytes.extend_from_slice(&batch.records());
             partition.producers.apply(&batch.header);
-            partition.end = batch.header.last_offset() + 1;
+            partition.end = batch.header.next_offset();
             partition.batches.push((partition.end, bytes.freeze()));
         }
         Ok(expected)

@@ -259,7 +259,7 @@ unsafe extern "C" fn append(ctx: *mut c_void, op: *mut KelpAppend) {
             batches.push(batch);
         }
         assert!(all.is_empty(), "whole batches");
-        assert_eq!(batches.last().map(|b| b.header.last_offset() + 1), Some(op.next_offset));
+        assert_eq!(batches.last().map(|b| b.header.next_offset()), Some(op.next_offset));
         let appended = host.data.append(id(&op.partition), op.expected_base_offset, batches).await;
         if let Err(StoreError::Conflict { log_end_offset }) = appended {
             op.log_end_offset = log_end_offset;

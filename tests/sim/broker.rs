@@ -115,7 +115,7 @@ impl Broker {
             let base_offset = leader.log_end_offset;
             batch.stamp(base_offset, leader.epoch);
             leader.producers.apply(&batch.header);
-            leader.log_end_offset = batch.header.last_offset() + 1;
+            leader.log_end_offset = batch.header.next_offset();
             leader.pending.insert(sent);
             let appended = self.log.append(id, base_offset, vec![batch]);
             (leader.generation, leader.epoch, appended)

@@ -172,7 +172,7 @@ impl Journal {
             if batch.header.base_offset != next || batch.header.last_offset_delta < 0 {
                 return Err(StoreError::Corrupt("batches that do not follow each other".into()));
             }
-            next = batch.header.last_offset() + 1;
+            next = batch.header.next_offset();
         }
         let log_end_offset = inner.assigned_end(partition);
         if log_end_offset != base_offset || inner.is_refused(partition) {
@@ -444,7 +444,7 @@ impl Sent {
 
 fn end_of(placed: &Placed) -> Option<(PartitionId, i64)> {
     let Body::Batches { batches, .. } = &placed.frame.body else { return None };
-    batches.last().map(|batch| (placed.frame.partition, batch.header.last_offset() + 1))
+    batches.last().map(|batch| (placed.frame.partition, batch.header.next_offset()))
 }
 
 pub(super) fn ended() -> StoreError {

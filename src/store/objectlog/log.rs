@@ -92,7 +92,7 @@ impl Log {
             let timestamps = batches.iter().map(|batch| batch.header.max_timestamp);
             let place = FramePlace {
                 base_offset: *base_offset,
-                end_offset: batches.last().map_or(*base_offset, |b| b.header.last_offset() + 1),
+                end_offset: batches.last().map_or(*base_offset, |b| b.header.next_offset()),
                 max_timestamp: timestamps.max().unwrap_or(i64::MIN),
                 at,
                 offset: placed.offset,

@@ -68,7 +68,7 @@ impl Image {
                 partition.begin_epoch(frame.leader_epoch, *base_offset);
                 for batch in batches {
                     partition.producers.apply(&batch.header);
-                    partition.log_end_offset = batch.header.last_offset() + 1;
+                    partition.log_end_offset = batch.header.next_offset();
                 }
             }
         }
