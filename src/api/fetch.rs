@@ -11,6 +11,7 @@
 
 use super::successor::Successor;
 use super::{Broker, Context, Reply};
+use crate::config::topic::text;
 use crate::log::fetch::{Fetch, Position};
 use crate::messages::fetch::{
     FetchPartition, FetchTopic, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint,
@@ -31,6 +32,9 @@ const LAST_VERSION_OF_ONE_ORDER: i16 = 2;
 
 /// The first version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
+
+/// The first version of clients that know zstd (KIP-110).
+const FIRST_ZSTD_VERSION: i16 = 10;
 
 /// Up to this version, clients do not know KAFKA_STORAGE_ERROR.
 const LAST_VERSION_WITHOUT_STORAGE_ERROR: i16 = 5;
@@ -142,7 +146,15 @@ impl Answer {
         wanted: &FetchPartition,
     ) -> Result<Position, ErrorCode> {
         self.isolation?;
-        let id = topic?.partition(wanted.partition).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+        let topic = topic?;
+        let id = topic.partition(wanted.partition).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+        // As Kafka, which looks into no batch: if its producer chose zstd, not the topic, it goes
+        // to clients as it is.
+        if self.version < FIRST_ZSTD_VERSION
+            && text("compression.type", &topic.configs, &cx.broker.config) == "zstd"
+        {
+            return Err(ErrorCode::UnsupportedCompressionType);
+        }
         if self.is_follower {
             // Nobody replicates from this broker: the store keeps the data safe.
             return Err(ErrorCode::NotLeaderOrFollower);

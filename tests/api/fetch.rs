@@ -120,6 +120,21 @@ fn in_versions_of_clients_that_ask_in_one_order_each_partition_brings_a_batch() 
 }
 
 #[test]
+fn a_topic_of_zstd_is_refused_to_clients_that_do_not_know_it() {
+    let broker = Broker::with("compression.type=zstd");
+    broker.create("clicks", 1);
+    broker.produce("clicks", &Batch::of(&["a"]));
+    for version in 0..=9 {
+        let code = refused(&broker, version, &fetch("clicks", 0));
+        assert_eq!(code, ErrorCode::UnsupportedCompressionType, "version {version}");
+    }
+    for version in 10..=12 {
+        let data = ask(&broker, version, &fetch("clicks", 0));
+        assert_eq!((data.error_code, read(&data)), (ErrorCode::None, vec![(0, "a".to_string())]));
+    }
+}
+
+#[test]
 fn what_no_message_set_can_hold_is_refused() {
     let broker = clicks();
     // Kafka's console producer wrote it: three records by zstd.
