@@ -165,11 +165,16 @@ impl Source for Stream<'_> {
 }
 
 /// The decoder is less strict than Java's readers, Kafka's own among them, and Kafka takes no frame
-/// that these do not read: of blocks that depend on earlier ones, or without an end mark.
+/// that these do not read: of the legacy format, of blocks that depend on earlier ones, or without
+/// an end mark.
 fn lz4<R: Read>(bytes: &[u8], from: R) -> Result<lz4_flex::frame::FrameDecoder<R>> {
     const INDEPENDENT_BLOCKS: u8 = 1 << 5;
     match bytes.get(LZ4_FLAGS_AT) {
-        Some(flags) if flags & INDEPENDENT_BLOCKS != 0 && has_end_mark(bytes, *flags) => {
+        Some(flags)
+            if bytes.starts_with(&LZ4_MAGIC)
+                && flags & INDEPENDENT_BLOCKS != 0
+                && has_end_mark(bytes, *flags) =>
+        {
             Ok(lz4_flex::frame::FrameDecoder::new(from))
         }
         _ => Err(Malformed::Undecodable),
@@ -193,6 +198,8 @@ fn has_end_mark(bytes: &[u8], flags: u8) -> bool {
     }
     false
 }
+
+pub(super) const LZ4_MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 
 /// Where the flags of an LZ4 frame stand, the first byte that the checksum of its header covers.
 const LZ4_FLAGS_AT: usize = 4;
@@ -356,6 +363,12 @@ mod tests {
         }
         let linked = lz4(b"linked", lz4_flex::frame::BlockMode::Linked);
         assert_eq!(decompressed(Codec::Lz4, &linked), Err(Malformed::Undecodable));
+        // A block of 41 bytes, whose length looks like the flags of a frame of today.
+        let mut legacy = vec![0x02, 0x21, 0x4c, 0x18, 41, 0, 0, 0, 0xf0, 24];
+        legacy.extend_from_slice(&[0; 39]);
+        let decoder = lz4_flex::frame::FrameDecoder::new(&legacy[..]);
+        assert_eq!(decoder.bytes().count(), 39, "a decoder that takes it");
+        assert_eq!(decompressed(Codec::Lz4, &legacy), Err(Malformed::Undecodable));
         let mut endless = lz4(&[7; 100_000], lz4_flex::frame::BlockMode::Independent);
         assert_eq!(decompressed(Codec::Lz4, &endless), Ok(vec![7; 100_000]));
         for _ in 0..4 {
