@@ -178,13 +178,10 @@ impl Answer {
             }
             let (offset, limit) = (position.offset, position.max_bytes.min(left));
             let high_watermark = found.bounds.high_watermark;
-            let turn = broker.conversions.clone().acquire_owned().await;
-            // Not on the threads that serve all clients: what decompresses to much takes seconds.
-            let sets = tokio::task::spawn_blocking(move || {
-                let _until_done = turn;
-                message_sets(batches, magic, offset, limit, high_watermark)
-            });
-            match sets.await.unwrap_or(Err(ErrorCode::UnknownServerError)) {
+            let turn = broker.turns.next().await;
+            let sets =
+                turn.take(move || message_sets(batches, magic, offset, limit, high_watermark));
+            match sets.await.and_then(|sets| sets) {
                 Ok(sets) => {
                     left = left.saturating_sub(sets.iter().map(Bytes::len).sum());
                     found.records = sets;

@@ -34,6 +34,7 @@ pub mod produce;
 mod successor;
 pub mod sync_group;
 mod topics;
+mod turns;
 
 use crate::config::Config;
 use crate::config::listeners::Address;
@@ -51,7 +52,7 @@ use crate::store::topics::Topics;
 use crate::store::{BoxFuture, Owner, State, Storage};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Semaphore;
+use turns::Turns;
 
 /// What a handler needs besides its request.
 #[derive(Clone)]
@@ -92,9 +93,8 @@ pub struct Broker {
     pub producer_ids: ProducerIds,
     /// What is asked of batches for a topic that sets no config.
     default_rules: Rules,
-    /// Turns to make message sets of batches, and batches of another codec: whoever has one holds a
-    /// decompressed batch.
-    conversions: Arc<Semaphore>,
+    /// Turns to decompress much: as many as there are I/O threads.
+    turns: Turns,
     /// Held while topics are created: what was checked must still hold when the topic is stored.
     topic_changes: Arc<tokio::sync::Mutex<()>>,
 }
@@ -105,7 +105,7 @@ impl Broker {
         Self {
             default_rules: produce::rules(&Configs::new(), &config),
             groups: Runtime::of_groups(&config, storage.clone(), log.clone()),
-            conversions: Arc::new(Semaphore::new(config.num_io_threads.unsigned_abs() as usize)),
+            turns: Turns::new(config.num_io_threads.unsigned_abs() as usize),
             config,
             log,
             producer_ids: ProducerIds::new(storage.clone()),

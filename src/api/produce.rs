@@ -29,11 +29,13 @@ use crate::record::validate::{Invalid, Rules, TopicPartition, check, only_batch}
 use crate::store::topics::{Topic, Topics};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 /// The first version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
+
+/// What decompresses to more takes long.
+const LITTLE_BYTES: u64 = 4 << 20;
 
 /// Kafka's timeout is for its followers and leaves out its own disk, so clients may send zero and
 /// still be answered. Here it is for the store, which gets at least this long.
@@ -126,7 +128,7 @@ impl Produce<'_> {
         };
         let records = data.records.unwrap_or_default();
         let batch = match is_message_set(&records, self.cx.api_version) {
-            true => to_batch(&records, &rules)?,
+            true => self.decompress(false, rules, move |rules| to_batch(&records, rules)).await?,
             false => only_batch(records, self.cx.api_version)?,
         };
         if !matches!(self.acks, -1..=1) {
@@ -162,24 +164,39 @@ impl Produce<'_> {
     /// Checks a batch, and makes it what is stored.
     async fn checked(
         &self,
-        mut batch: Batch,
+        batch: Batch,
         rules: Rules,
         topic: &Arc<Topic>,
         partition: i32,
     ) -> Result<Batch, Invalid> {
         let changes_codec = rules.changes_codec_of(&batch);
         let topic = topic.clone();
-        let work = move || {
+        let work = move |rules: &Rules| {
             let partition = TopicPartition { topic: &topic.name, partition };
-            check(&mut batch, &rules, partition, wall_clock_ms()).map(|()| batch)
+            let mut batch = batch.clone();
+            check(&mut batch, rules, partition, wall_clock_ms()).map(|()| batch)
         };
-        if !changes_codec {
-            return work();
+        self.decompress(changes_codec, rules, work).await
+    }
+
+    /// Does work that decompresses something: at once, unless it takes so long that this thread's
+    /// other connections must not wait for it.
+    async fn decompress(
+        &self,
+        takes_long: bool,
+        rules: Rules,
+        work: impl Fn(&Rules) -> Result<Batch, Invalid> + Send + 'static,
+    ) -> Result<Batch, Invalid> {
+        if !takes_long {
+            match work(&Rules { max_decompressed_bytes: LITTLE_BYTES, ..rules }) {
+                // It may be only too large to be done here.
+                Err(invalid) if invalid.code == ErrorCode::MessageTooLarge => {}
+                done => return done,
+            }
         }
-        // It takes so long that this thread's other connections must not wait for it.
-        let turn = timeout_at(self.deadline, self.cx.broker.conversions.acquire()).await;
-        let _turn = turn.map_err(|_| ErrorCode::RequestTimedOut)?;
-        spawn_blocking(work).await.map_err(|_| ErrorCode::UnknownServerError)?
+        let turn = timeout_at(self.deadline, self.cx.broker.turns.next()).await;
+        let turn = turn.map_err(|_| ErrorCode::RequestTimedOut)?;
+        turn.take(move || work(&rules)).await?
     }
 }
 
@@ -209,6 +226,7 @@ pub(super) fn rules(configs: &Configs, broker: &Config) -> Rules {
         },
         timestamp_before_max_ms: integer("message.timestamp.before.max.ms"),
         timestamp_after_max_ms: integer("message.timestamp.after.max.ms"),
+        ..Rules::default()
     }
 }
 
@@ -332,6 +350,87 @@ impl Refused {
             record_errors: records.into_iter().map(record_error).collect(),
             error_message: (!message.is_empty()).then(|| Str::from(message)),
             ..answered(index, Err(code))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Connection;
+    use crate::config::listeners::Address;
+    use crate::protocol::wire::Uuid;
+    use crate::record::builder::{Builder, Fields};
+    use crate::record::message_set::{Message, Wrapper};
+    use crate::record::records::Record;
+    use crate::store::Storage;
+    use crate::store::memory::Memory;
+    use bytes::Bytes;
+
+    /// A broker of one I/O thread, with the topic `clicks`.
+    async fn broker() -> Arc<Broker> {
+        let memory = Memory::default();
+        let (id, name) = (Uuid([1; 16]), "clicks".to_string());
+        memory.create_topic(Topic { id, name, partitions: 1, ..Topic::default() }).await.unwrap();
+        let config = Config::from_text("num.io.threads=1").unwrap();
+        Arc::new(Broker::new(Arc::new(config), Arc::new(memory)))
+    }
+
+    async fn produce(broker: &Arc<Broker>, api_version: i16, records: Bytes) -> ErrorCode {
+        let address = ([127, 0, 0, 1], 9092).into();
+        let advertised = Address::parse("127.0.0.1:9092").unwrap();
+        let cx = Context {
+            broker: broker.clone(),
+            connection: Arc::new(Connection::new(address, address, advertised)),
+            api_version,
+            client_id: None,
+            buffer_bytes: records.len(),
+        };
+        let data = PartitionProduceData { index: 0, records: Some(records) };
+        let name = Str::from_static("clicks");
+        let topic = TopicProduceData { name, partition_data: vec![data], ..<_>::default() };
+        let request = Request { acks: -1, topic_data: vec![topic], ..Request::default() };
+        let answer = match handle(&cx, request).await {
+            Reply::Ready(answer) => answer,
+            Reply::Deferred(answer) => answer.await,
+            Reply::Unanswered(_) => unreachable!("acks=-1"),
+        };
+        answer.responses[0].partition_responses[0].error_code
+    }
+
+    /// A batch of one record, and a message set of one message, both by gzip.
+    fn of_one_value(bytes: usize) -> [(i16, Bytes); 2] {
+        let value = vec![0; bytes];
+        let compression = Codec::Gzip.into();
+        let mut batch = Builder::new(Fields { compression, ..Fields::default() });
+        batch.append(&Record { value: Some(&value), ..Record::default() }).unwrap();
+        let mut set = Wrapper::new(1, Codec::Gzip, false);
+        let message = Message {
+            offset: 0,
+            magic: 1,
+            attributes: 0,
+            timestamp: 0,
+            key: None,
+            value: Some(&value),
+        };
+        set.append(&message).unwrap();
+        [(12, batch.finish_bytes().unwrap()), (2, set.finish().unwrap().into())]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_decompresses_to_much_waits_for_its_turn_and_little_does_not() {
+        let broker = broker().await;
+        let turn = broker.turns.next().await;
+        for (version, records) in of_one_value(1000) {
+            assert_eq!(produce(&broker, version, records).await, ErrorCode::None);
+        }
+        let much = of_one_value(LITTLE_BYTES as usize + (100 << 10));
+        for (version, records) in much.clone() {
+            assert_eq!(produce(&broker, version, records).await, ErrorCode::RequestTimedOut);
+        }
+        drop(turn);
+        for (version, records) in much {
+            assert_eq!(produce(&broker, version, records).await, ErrorCode::None);
         }
     }
 }

@@ -83,6 +83,7 @@ impl Case {
                 "message.timestamp.after.max.ms",
                 defaults.timestamp_after_max_ms,
             ),
+            ..defaults
         }
     }
 

@@ -83,9 +83,9 @@ impl<'a> Stream<'a> {
 
     /// Reads an LZ4 frame in a message of magic 0. KAFKA-3160: clients of that time put a wrong
     /// checksum into the frame's header, so it is not looked at.
-    pub fn of_lz4_of_magic_0(bytes: &'a [u8]) -> Result<Self> {
+    pub fn of_lz4_of_magic_0(bytes: &'a [u8], limit: u64) -> Result<Self> {
         let from = lz4_with_right_header(bytes).ok_or(Malformed::Undecodable)?;
-        Ok(Self::from_reader(Box::new(lz4(bytes, from)?), MAX_DECOMPRESSED_BYTES))
+        Ok(Self::from_reader(Box::new(lz4(bytes, from)?), limit))
     }
 
     fn from_reader(from: Box<dyn Read + 'a>, limit: u64) -> Self {

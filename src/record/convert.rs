@@ -49,7 +49,7 @@ pub fn to_batch(set: &[u8], rules: &Rules) -> Result<Batch, Invalid> {
         if next(&mut messages, rules)?.is_some() {
             return Err(invalid_record("a compressed message set has one message"));
         }
-        let mut unwrapped = Unwrapped::new(&first)?;
+        let mut unwrapped = Unwrapped::with_limit(&first, rules.max_decompressed_bytes)?;
         while let Some(message) = unwrapped.read()? {
             records.append(&message, &first)?;
         }

@@ -18,7 +18,7 @@
 //! KIP-31, KIP-32, KAFKA-3160 (the checksum in the header of LZ4 frames).
 
 use super::batch::{LENGTH_OFFSET, MAGIC};
-use super::codec::{Codec, Stream};
+use super::codec::{Codec, MAX_DECOMPRESSED_BYTES, Stream};
 use super::compress::Compressor;
 use super::records::{Malformed, Source};
 use bytes::BufMut;
@@ -210,13 +210,18 @@ pub struct Unwrapped<'a> {
 
 impl<'a> Unwrapped<'a> {
     pub fn new(wrapper: &Message<'a>) -> Result<Self> {
+        Self::with_limit(wrapper, MAX_DECOMPRESSED_BYTES)
+    }
+
+    /// Ends with an error when the messages come to more bytes than `limit`.
+    pub fn with_limit(wrapper: &Message<'a>, limit: u64) -> Result<Self> {
         let value = wrapper.value.ok_or(BadSet::Invalid("a compressed message set is null"))?;
         let stream = match (wrapper.codec(), wrapper.magic) {
             (None | Some(Codec::None), _) => return Err(BadSet::Invalid("unknown codec")),
             // KIP-110.
             (Some(Codec::Zstd), _) => return Err(BadSet::Invalid("message sets have no zstd")),
-            (Some(Codec::Lz4), 0) => Stream::of_lz4_of_magic_0(value)?,
-            (Some(codec), _) => Stream::new(codec, value)?,
+            (Some(Codec::Lz4), 0) => Stream::of_lz4_of_magic_0(value, limit)?,
+            (Some(codec), _) => Stream::with_limit(codec, value, limit)?,
         };
         Ok(Self { wrapper: *wrapper, stream, message: Vec::new(), last_offset: None })
     }

@@ -20,7 +20,7 @@ use super::batch::{
     self, Batch, CODEC, HEADER_BYTES, Header, LENGTH_OFFSET, LOG_APPEND_TIME, TRANSACTIONAL,
 };
 use super::builder::{BuildError, Builder, Fields, recompress};
-use super::codec::{Codec, Stream};
+use super::codec::{Codec, MAX_DECOMPRESSED_BYTES, Stream};
 use super::compress::Compression;
 use super::records::{Malformed, Record, Skimmed, Slice, Source, skim};
 use super::unpacked::Unpacked;
@@ -33,6 +33,8 @@ use std::fmt::{self, Display, Formatter};
 pub struct Rules {
     /// `max.message.bytes`
     pub max_message_bytes: usize,
+    /// What a batch may decompress to.
+    pub max_decompressed_bytes: u64,
     /// `cleanup.policy` has `compact`: every record needs a key.
     pub is_compacted: bool,
     /// `message.timestamp.type` is `LogAppendTime`: the records get the time of their append.
@@ -50,6 +52,7 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             max_message_bytes: 1024 * 1024 + 12,
+            max_decompressed_bytes: MAX_DECOMPRESSED_BYTES,
             is_compacted: false,
             is_append_time: false,
             compression: None,
@@ -195,7 +198,7 @@ pub fn check(
     let mut walk = Walk::new(&header, rules, partition, now_ms);
     match codec {
         Codec::None => walk.all(&mut Slice::new(&records)),
-        _ => Stream::new(codec, &records)
+        _ => Stream::with_limit(codec, &records, rules.max_decompressed_bytes)
             .map_err(Invalid::from)
             .and_then(|mut stream| walk.all(&mut stream)),
     }?;
