@@ -29,13 +29,18 @@ use crate::record::validate::{Invalid, Rules, TopicPartition, check, only_batch}
 use crate::store::topics::{Topic, Topics};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, timeout_at};
 
 /// The first version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
 
 /// What decompresses to more takes long.
-const LITTLE_BYTES: u64 = 4 << 20;
+const LITTLE_BYTES: u64 = 1 << 20;
+
+/// A hundred compressed bytes can have a thousand bad records, so an answer that names all of these
+/// may be a thousand times as long as its request. What is beyond this is left out.
+const MAX_SAID_BYTES: usize = 1 << 20;
 
 /// Kafka's timeout is for its followers and leaves out its own disk, so clients may send zero and
 /// still be answered. Here it is for the store, which gets at least this long.
@@ -86,6 +91,8 @@ impl Produce<'_> {
             partition_responses: Vec::with_capacity(data.partition_data.len()),
         };
         for data in data.partition_data {
+            // A request may have very many partitions, and none has to wait for anything.
+            consume_budget().await;
             let index = data.index;
             let partition = match self.append(topic, data).await {
                 Ok(Placed::Before(appended)) => answered(index, Ok(appended)),
@@ -96,7 +103,7 @@ impl Produce<'_> {
                 }
                 Err(refused) => {
                     answer.error.get_or_insert(refused.invalid.code);
-                    refused.response(index)
+                    refused.response(index, &mut answer.said_bytes)
                 }
             };
             response.partition_responses.push(partition);
@@ -241,6 +248,8 @@ struct Answer {
     response: Response,
     /// The first error that was there at once.
     error: Option<ErrorCode>,
+    /// Bytes of all that is said of refused batches besides their codes.
+    said_bytes: usize,
     /// Batches that are not yet stored, by their topic's and partition's place in the response.
     waiting: Vec<(usize, usize, Appending)>,
 }
@@ -339,16 +348,23 @@ impl Refused {
         Self { invalid, log_start_offset }
     }
 
-    fn response(self, index: i32) -> PartitionProduceResponse {
+    /// `said_bytes` counts what is said to all partitions of the request.
+    fn response(self, index: i32, said_bytes: &mut usize) -> PartitionProduceResponse {
         let Invalid { code, message, records } = self.invalid;
+        let mut fits = |words: &str| {
+            *said_bytes += words.len();
+            *said_bytes <= MAX_SAID_BYTES
+        };
+        let message = Some(message).filter(|message| !message.is_empty() && fits(message));
+        let records = records.into_iter().take_while(|(_, message)| fits(message));
         let record_error = |(batch_index, message)| BatchIndexAndErrorMessage {
             batch_index,
             batch_index_error_message: Some(Str::from(message)),
         };
         PartitionProduceResponse {
             log_start_offset: self.log_start_offset,
-            record_errors: records.into_iter().map(record_error).collect(),
-            error_message: (!message.is_empty()).then(|| Str::from(message)),
+            record_errors: records.map(record_error).collect(),
+            error_message: message.map(Str::from),
             ..answered(index, Err(code))
         }
     }
@@ -377,6 +393,15 @@ mod tests {
     }
 
     async fn produce(broker: &Arc<Broker>, api_version: i16, records: Bytes) -> ErrorCode {
+        ask(broker, api_version, vec![records]).await[0].error_code
+    }
+
+    /// Produces to partition 0 as many times as there are batches.
+    async fn ask(
+        broker: &Arc<Broker>,
+        api_version: i16,
+        batches: Vec<Bytes>,
+    ) -> Vec<PartitionProduceResponse> {
         let address = ([127, 0, 0, 1], 9092).into();
         let advertised = Address::parse("127.0.0.1:9092").unwrap();
         let cx = Context {
@@ -384,18 +409,19 @@ mod tests {
             connection: Arc::new(Connection::new(address, address, advertised)),
             api_version,
             client_id: None,
-            buffer_bytes: records.len(),
+            buffer_bytes: batches.iter().map(Bytes::len).sum(),
         };
-        let data = PartitionProduceData { index: 0, records: Some(records) };
+        let data = |records| PartitionProduceData { index: 0, records: Some(records) };
+        let partition_data = batches.into_iter().map(data).collect();
         let name = Str::from_static("clicks");
-        let topic = TopicProduceData { name, partition_data: vec![data], ..<_>::default() };
+        let topic = TopicProduceData { name, partition_data, ..<_>::default() };
         let request = Request { acks: -1, topic_data: vec![topic], ..Request::default() };
-        let answer = match handle(&cx, request).await {
+        let mut answer = match handle(&cx, request).await {
             Reply::Ready(answer) => answer,
             Reply::Deferred(answer) => answer.await,
             Reply::Unanswered(_) => unreachable!("acks=-1"),
         };
-        answer.responses[0].partition_responses[0].error_code
+        answer.responses.remove(0).partition_responses
     }
 
     /// A batch of one record, and a message set of one message, both by gzip.
@@ -432,5 +458,26 @@ mod tests {
         for (version, records) in much {
             assert_eq!(produce(&broker, version, records).await, ErrorCode::None);
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_said_of_bad_records_has_a_limit_for_the_request() {
+        let broker = broker().await;
+        let compression = Codec::Zstd.into();
+        let mut batch = Builder::new(Fields { compression, ..Fields::default() });
+        for offset in 0..1000 {
+            let timestamp = i64::MAX;
+            batch.append(&Record { offset, timestamp, ..Record::default() }).unwrap();
+        }
+        let batch = batch.finish_bytes().unwrap();
+        let answer = ask(&broker, 12, vec![batch.clone(); 100]).await;
+        assert!(answer.iter().all(|one| one.error_code == ErrorCode::InvalidTimestamp));
+        assert_eq!(answer[0].record_errors.len(), 1000);
+        assert!(answer[0].error_message.is_some());
+        let records = answer.iter().flat_map(|one| &one.record_errors);
+        let records = records.map(|record| &record.batch_index_error_message);
+        let messages = records.chain(answer.iter().map(|one| &one.error_message));
+        let said: usize = messages.flatten().map(|message| message.len()).sum();
+        assert!((MAX_SAID_BYTES - 1000..=MAX_SAID_BYTES).contains(&said), "{said}");
     }
 }
