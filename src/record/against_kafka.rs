@@ -5,8 +5,8 @@ use super::batch::{Batch, CODEC};
 use super::builder::{Builder, Fields, recompress};
 use super::codec::Codec;
 use super::compress::Compression;
+use super::testing::from_hex;
 use super::unpacked::Unpacked;
-use bytes::Bytes;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -18,11 +18,6 @@ const COMPRESSIONS: [(Codec, &[i32]); 5] = [
     (Codec::Lz4, &[1, 9, 12, 17]),
     (Codec::Zstd, &[-131_072, -5, 3, 22]),
 ];
-
-fn from_hex(text: &str) -> Bytes {
-    let digit = |letter: u8| (letter as char).to_digit(16).unwrap() as u8;
-    text.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
-}
 
 fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {

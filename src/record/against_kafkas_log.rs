@@ -5,6 +5,7 @@ use super::batch::{Batch, Header};
 use super::codec::Codec;
 use super::compress::Compression;
 use super::records::Malformed;
+use super::testing::from_hex;
 use super::unpacked::Unpacked;
 use super::validate::{Invalid, Rules, TopicPartition, check, only_batch};
 use crate::protocol::error_code::ErrorCode;
@@ -101,10 +102,9 @@ impl Case {
 }
 
 fn bytes(hex: &str) -> Bytes {
-    let digit = |letter: u8| (letter as char).to_digit(16).unwrap() as u8;
     match hex {
         "-" => Bytes::new(),
-        hex => hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect(),
+        hex => from_hex(hex),
     }
 }
 

@@ -271,7 +271,7 @@ fn snappy_block(bytes: &[u8]) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::record::records::skim;
-    use crate::record::testing::{FROM_KAFKA, from_kafka};
+    use crate::record::testing::{FROM_KAFKA, from_kafka, gzip};
     use std::io::Write;
 
     fn decompressed(codec: Codec, bytes: &[u8]) -> Result<Vec<u8>> {
@@ -297,12 +297,6 @@ mod tests {
             put("batch", codec, &[&batch.head()[..], &batch.records()].concat());
             put("decompress", codec, &batch.records());
         }
-    }
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
     }
 
     fn lz4(bytes: &[u8], mode: lz4_flex::frame::BlockMode) -> Vec<u8> {

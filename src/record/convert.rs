@@ -178,7 +178,8 @@ impl Set {
 mod tests {
     use super::*;
     use crate::record::batch::MAGIC;
-    use crate::record::testing::{Draft, FROM_KAFKA, from_kafka};
+    use crate::record::message_set::crc32;
+    use crate::record::testing::{Draft, FROM_KAFKA, from_kafka, gzip};
     use crate::record::testing_sets::{
         BATCHES_OF_SETS, OF_LOG_APPEND_TIME, SET_OF_LOG_APPEND_TIME, SETS_FROM_KAFKA,
         SETS_FROM_KAFKA_PYTHON, SETS_OF_BATCHES, bytes,
@@ -269,13 +270,6 @@ mod tests {
         set
     }
 
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        use std::io::Write;
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
-
     /// A wrapper of magic 1 by gzip.
     fn wrapped(offset: i64, inner: &[u8]) -> Vec<u8> {
         let value = gzip(inner);
@@ -357,12 +351,6 @@ mod tests {
             assert_eq!(refused(&with(T, codec)), InvalidRecord, "garbage by codec {codec}");
         }
         assert_eq!(refused(&set(&[Message { attributes: 1 << 3, ..zero }])), None);
-    }
-
-    fn crc32(bytes: &[u8]) -> u32 {
-        let mut crc = flate2::Crc::new();
-        crc.update(bytes);
-        crc.sum()
     }
 
     #[test]

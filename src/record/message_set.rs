@@ -130,7 +130,7 @@ fn seal(message: &mut [u8]) {
     message[LENGTH_OFFSET..CHECKED_FROM].copy_from_slice(&crc.to_be_bytes());
 }
 
-fn crc32(bytes: &[u8]) -> u32 {
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = flate2::Crc::new();
     crc.update(bytes);
     crc.sum()

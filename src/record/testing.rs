@@ -3,6 +3,7 @@
 use super::batch::{Batch, HEADER_BYTES};
 use super::codec::Codec;
 use bytes::{BufMut, Bytes, BytesMut};
+use std::io::Write;
 
 /// The same three records as Apache Kafka 4.4 stored them from its console producer, in each of
 /// its codecs: `k1` with headers `h: 1` and `h: 2`, then `k2: two`, then `k3` with a null value.
@@ -44,9 +45,18 @@ pub const FROM_KAFKA: [(Codec, &str); 5] = [
 /// A batch of [`FROM_KAFKA`].
 pub fn from_kafka(codec: Codec) -> Batch {
     let text = FROM_KAFKA.iter().find(|(known, _)| *known == codec).unwrap().1;
-    let digits: Vec<u32> = text.chars().map(|c| c.to_digit(16).unwrap()).collect();
-    let bytes: Vec<u8> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
-    Batch::split_off(&mut bytes.into()).unwrap()
+    Batch::split_off(&mut from_hex(text)).unwrap()
+}
+
+pub fn from_hex(text: &str) -> Bytes {
+    let digit = |letter: u8| (letter as char).to_digit(16).unwrap() as u8;
+    text.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// A batch to be encoded; what a test does not set is as an honest producer has it.

@@ -1,6 +1,7 @@
 //! Message sets that others wrote, and what they make of batches.
 
 use super::codec::Codec;
+use super::testing::from_hex;
 
 /// The same four messages as the clients' library of Apache Kafka 3.9.2 writes them in both magics
 /// and each codec: `k1: one one one one one one one one`, `k2: two` 14 ms later, `k3` with a null
@@ -226,6 +227,5 @@ pub const OF_LOG_APPEND_TIME: [[&str; 2]; 2] = [
 ];
 
 pub fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u32> = hex.chars().map(|c| c.to_digit(16).unwrap()).collect();
-    digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+    from_hex(hex).to_vec()
 }

@@ -22,6 +22,7 @@ use super::batch::{
 use super::builder::{BuildError, Builder, Fields, recompress};
 use super::codec::{Codec, MAX_DECOMPRESSED_BYTES, Stream};
 use super::compress::Compression;
+use super::message_set::NO_TIMESTAMP;
 use super::records::{Malformed, Record, Skimmed, Slice, Source, skim};
 use super::unpacked::Unpacked;
 use crate::protocol::error_code::ErrorCode;
@@ -101,9 +102,6 @@ const MAX_RECORDS_IN_MESSAGE: usize = 3;
 
 /// The attributes that a batch keeps when it is written anew.
 const KEPT: i16 = CODEC | LOG_APPEND_TIME | TRANSACTIONAL;
-
-/// A record without a timestamp.
-const NO_TIMESTAMP: i64 = -1;
 
 /// The first Produce version that may bring zstd (KIP-110).
 const FIRST_ZSTD_VERSION: i16 = 7;
@@ -476,8 +474,7 @@ impl From<Malformed> for Invalid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::testing::{Draft, DraftRecord, FROM_KAFKA, from_kafka, put_varint};
-    use std::io::Write;
+    use crate::record::testing::{Draft, DraftRecord, FROM_KAFKA, from_kafka, gzip, put_varint};
 
     const NOW_MS: i64 = 1_800_000_000_000;
     const PARTITION: TopicPartition = TopicPartition { topic: "clicks", partition: 3 };
@@ -495,12 +492,6 @@ mod tests {
     /// 4.4 answers to the same batch, but for the differences that the module names.
     fn refused(draft: &Draft) -> ErrorCode {
         checked(draft).map_or_else(|invalid| invalid.code, |_| ErrorCode::None)
-    }
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
     }
 
     #[test]
