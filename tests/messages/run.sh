@@ -25,12 +25,16 @@ java -cp "$build/classes:$build/lib/*" KafkaLog "$build/log.txt"
 (cd $here/kmsg && go run . "$build/kafka.txt" "$build/kmsg.txt")
 
 # With the features of `make test`, so that nothing is built twice.
-KELP_MESSAGES=$build \
-  cargo test --locked --features cli --lib -- --ignored --exact --nocapture \
-  messages::against_others::every_message_is_what_others_write \
-  protocol::error_code::tests::the_codes_are_kafkas \
-  record::against_kafkas_log::batches_are_taken_and_refused_as_kafka_does \
+comparisons=(
+  messages::against_others::every_message_is_what_others_write
+  protocol::error_code::tests::the_codes_are_kafkas
+  record::against_kafkas_log::batches_are_taken_and_refused_as_kafka_does
   record::against_kafka::batches_are_what_kafka_makes_and_reads
+)
+KELP_MESSAGES=$build \
+  cargo test --locked --features cli --lib -- --ignored --exact --nocapture "${comparisons[@]}" | tee "$build/comparisons.log"
+# A name that no test has is passed over in silence.
+grep -q "^test result: ok. ${#comparisons[@]} passed" "$build/comparisons.log" || { echo "not all comparisons ran" >&2; exit 1; }
 java -cp "$build/classes:$build/lib/*" KafkaBatches read "$build/kelp-batches.txt"
 
 # A crate of its own, as this one is large and `cargo test` need not wait for it.
