@@ -74,6 +74,7 @@ fn next<'a>(messages: &mut Messages<'a>, rules: &Rules) -> Result<Option<Message
 struct Records {
     builder: Builder,
     next_offset: i64,
+    is_append_time: bool,
 }
 
 impl Records {
@@ -83,7 +84,8 @@ impl Records {
             _ => MAX_BATCH_BYTES,
         };
         let fields = Fields { compression: codec.into(), max_bytes, ..Fields::default() };
-        Self { builder: Builder::new(fields), next_offset: 0 }
+        let is_append_time = rules.is_append_time;
+        Self { builder: Builder::new(fields), next_offset: 0, is_append_time }
     }
 
     /// `outer` is the message itself or its wrapper.
@@ -92,7 +94,8 @@ impl Records {
         if timestamp < NO_TIMESTAMP {
             return Err(invalid(ErrorCode::InvalidTimestamp, "a timestamp is negative"));
         }
-        if timestamp == NO_TIMESTAMP && outer.is_log_append_time() {
+        let has_no_time = timestamp == NO_TIMESTAMP || self.is_append_time;
+        if has_no_time && outer.is_log_append_time() {
             let message = "a producer does not give the time of the append";
             return Err(invalid(ErrorCode::InvalidTimestamp, message));
         }
@@ -351,6 +354,10 @@ mod tests {
             assert_eq!(refused(&with(T, codec)), InvalidRecord, "garbage by codec {codec}");
         }
         assert_eq!(refused(&set(&[Message { attributes: 1 << 3, ..zero }])), None);
+        let rules = Rules { is_append_time: true, ..Rules::default() };
+        let code = |set: &[u8]| to_batch(set, &rules).map_or_else(|invalid| invalid.code, |_| None);
+        assert_eq!(code(&with(T, 1 << 3)), InvalidTimestamp, "only the broker gives that time");
+        assert_eq!(code(&with(T, 0)), None);
     }
 
     #[test]
