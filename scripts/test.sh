@@ -7,12 +7,13 @@
 #   rust     unit, API, ABI and C host tests     clients  Kafka's client libraries write and read
 #   sim      simulations: object log, groups      crash    kill -9, take-over
 #   messages every message against Kafka's own classes
+#   groups   Kafka's client libraries in groups
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(build lint rust messages sim go cases clients crash)
+all=(build lint rust messages sim go cases clients groups crash)
 parts=("$@")
 ((${#parts[@]})) || parts=("${all[@]}")
-scripts/need.sh rust go c python java || exit 1
+scripts/need.sh rust go c python java node || exit 1
 logs=build/test
 mkdir -p "$logs"
 
@@ -67,6 +68,13 @@ part_clients() {
   return $bad
 }
 run_clients() { tests/clients/run.sh "${@: -1}" "${@:1:$#-1}"; }
+part_groups() {
+  local bad=0
+  with_broker weed run_groups || bad=1
+  with_broker alone run_groups franz-go || bad=1
+  return $bad
+}
+run_groups() { tests/clients/groups/run.sh "${@: -1}" "${@:1:$#-1}"; }
 part_crash() { tests/crash/all.sh; }
 
 passed=() failed=() minutes=()

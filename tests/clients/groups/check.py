@@ -1,0 +1,134 @@
+"""Lets groups of each client come, go, crash and start again, and holds them to rules.py. run.sh sets everything up and calls this; README.md says what is checked."""
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Callable, NamedTuple
+
+import kwire
+from group import START_S, Group
+
+HERE = Path(__file__).parent
+CLIENTS_AT_ONCE = 4
+SHORT_SESSION_MS = 10_000
+LONG_SESSION_MS = 30_000  # nothing may wait for it
+
+
+class Client(NamedTuple):
+    member: Callable[[Path], list]  # the command line, from the folder with all that run.sh has set up
+    assignor: str = "range"
+    cannot: tuple[str, ...] = ()
+
+
+STATIC, COOPERATIVE = "be a static member", "rebalance cooperatively"
+CLIENTS = {
+    "java": Client(lambda build: ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", f"{build}/java/lib/*:{build}/java-group", "Member"]),
+    "confluent-kafka-python": Client(lambda build: [build / "venv/bin/python", HERE / "members/confluent.py"]),
+    "franz-go": Client(lambda build: [build / "go-group-member", "franz-go"]),
+    "sarama": Client(lambda build: [build / "go-group-member", "sarama"], cannot=(COOPERATIVE,)),
+    "kafka-go": Client(lambda build: [build / "go-group-member", "kafka-go"], cannot=(STATIC, COOPERATIVE)),
+    "kafka-python": Client(lambda build: [build / "venv/bin/python", HERE / "members/kafka_python.py"]),
+    "aiokafka": Client(lambda build: [build / "venv/bin/python", HERE / "members/aio.py"], cannot=(COOPERATIVE,)),
+    "kafkajs": Client(lambda build: ["node", HERE / "members/member.js"], assignor="RoundRobinAssigner", cannot=(STATIC, COOPERATIVE)),
+}
+
+
+def join_and_leave(group):
+    for member in "abc":
+        group.start(member)
+        group.until_shared(START_S + group.rebalance_ms / 1000)
+    for member in "cb":
+        group.leave(member)
+        # Who leaves says so: the others need not wait for its session to end.
+        group.until_shared(group.session_ms / 1000)
+    group.leave("a")
+    group.start("d")
+    group.until_shared(START_S + group.rebalance_ms / 1000)
+    records = group.until_all_is_read()
+    kwire.want(group.rules.read_again() == 0, f"{group.rules.read_again()} records were read more than once, and nobody crashed")
+    group.leave("d")
+    return f"{records} records, each once"
+
+
+def cooperative_join_and_leave(group):
+    said = join_and_leave(group)
+    kwire.want(not group.rules.gave_all, f"{', '.join(group.rules.gave_all)} gave up everything in a rebalance")
+    return said
+
+
+def crash(group):
+    dead_s = (group.session_ms + group.rebalance_ms) / 1000
+    for member in "abc":
+        group.start(member)
+    group.until_shared(START_S + group.rebalance_ms / 1000)
+    group.crash("c")
+    group.until_shared(dead_s)
+    group.crash("b")
+    group.start("b-again")
+    group.until_shared(START_S + dead_s)
+    records = group.until_all_is_read()
+    return f"{records} records, {group.rules.read_again()} of them again"
+
+
+def static_restart(group):
+    for member in "ab":
+        group.start(member, f"instance-{member}")
+    group.until_shared(START_S + group.rebalance_ms / 1000)
+    # One of them leads the group.
+    for member, other in (("a", "b"), ("b", "a-again")):
+        had, changes, again = group.rules.owned(member), group.rules.changes[other], f"{member}-again"
+        group.crash(member)
+        group.start(again, f"instance-{member}")
+        group.until(lambda: group.rules.owned(again) == had, f"{again} to have what {member} had", group.session_ms / 1000)
+        kwire.want(group.rules.changes[other] == changes, f"{other} was rebalanced when {member} started again")
+    records = group.until_all_is_read()
+    return f"{records} records, {group.rules.read_again()} of them again"
+
+
+def scenarios(client):
+    yield "three join one after the other, and leave", join_and_leave, client.assignor, LONG_SESSION_MS
+    yield "two of three crash, and one comes back", crash, client.assignor, SHORT_SESSION_MS
+    if STATIC not in client.cannot:
+        yield "static members start again without a rebalance", static_restart, client.assignor, LONG_SESSION_MS
+    if COOPERATIVE not in client.cannot:
+        yield "three join and leave with cooperative-sticky", cooperative_join_and_leave, "cooperative-sticky", LONG_SESSION_MS
+
+
+def check_client(name, broker, build):
+    """Runs all scenarios of one client; returns how many passed and failed."""
+    client, passed, failed = CLIENTS[name], 0, 0
+    if client.cannot:
+        print(f"     {name} cannot {'; '.join(client.cannot)}", flush=True)
+    for title, scenario, assignor, session_ms in scenarios(client):
+        folder = build / "work/groups" / name / scenario.__name__
+        folder.mkdir(parents=True, exist_ok=True)
+        started, verdict = time.monotonic(), "FAIL"
+        try:
+            group = Group(name, client.member(build), broker, folder, assignor, session_ms)
+            try:
+                said = f"{scenario(group)}; at most {group.longest_s:.1f} s without a share"
+            finally:
+                group.close()
+            verdict = "ok"
+        except kwire.Fail as failure:
+            said = f"{failure} ({folder} has what all said)"
+        except Exception as failure:  # a broken test is a failed test, and the others go on
+            said = f"{type(failure).__name__}: {failure}"
+        passed, failed = passed + (verdict == "ok"), failed + (verdict != "ok")
+        print(f"{verdict:4} {name}: {title} ({time.monotonic() - started:.1f} s): {said}", flush=True)
+    return passed, failed
+
+
+def main():
+    build, broker, *names = sys.argv[1:]
+    if unknown := set(names) - set(CLIENTS):
+        sys.exit(f"no client {', '.join(sorted(unknown))}")
+    host, port = broker.rsplit(":", 1)
+    with ThreadPoolExecutor(CLIENTS_AT_ONCE) as pool:
+        results = list(pool.map(lambda name: check_client(name, (host.strip("[]"), int(port)), Path(build)), names or CLIENTS))
+    passed, failed = (sum(column) for column in zip(*results))
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+main()

@@ -1,0 +1,129 @@
+"""A group whose members are processes, and a producer that goes on while they come and go."""
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+
+import kwire
+from rules import Rules
+
+PARTITIONS = 6
+HEARTBEAT_MS = 500
+START_S = 30  # for a process to start, and its client to find the group, on a busy machine
+
+
+class Group:
+    def __init__(self, client, command, broker, folder, assignor, session_ms):
+        self.command, self.broker, self.folder, self.assignor = command, broker, folder, assignor
+        self.session_ms, self.rebalance_ms = session_ms, session_ms * 3 // 2
+        self.name = self.topic = kwire.uniq(f"group-{client}")
+        self.kwire = kwire.K(broker)
+        self.kwire.topic(self.topic, PARTITIONS)
+        self.rules, self.processes, self.longest_s = Rules(), {}, 0
+        self.pipe_out, self.pipe_in = os.pipe()
+        self.lines, self.watching = queue.SimpleQueue(), []
+        threading.Thread(target=self.read_lines, daemon=True).start()
+        self.producer = Producer(broker, self.topic, self.lines)
+
+    def start(self, member, instance=""):
+        arguments = "{}:{}".format(*self.broker), self.name, self.topic, member, self.assignor, self.session_ms, self.rebalance_ms, HEARTBEAT_MS, instance
+        with open(self.folder / f"{member}.stderr", "w") as log:
+            process = subprocess.Popen([*self.command, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=self.pipe_in, stderr=log)
+        self.processes[member] = process
+        # Through the pipe, so that it comes after all that the process said.
+        self.watching.append(threading.Thread(target=lambda: os.write(self.pipe_in, f"{member} ENDED {process.wait()}\n".encode())))
+        self.watching[-1].start()
+
+    def leave(self, member):
+        self.end(member, signal.SIGTERM)
+        kwire.want(member in self.rules.left, f"{member} was to leave, and ended with {self.rules.ended[member]} before it had left")
+
+    def crash(self, member):
+        """Kills a member while it works."""
+        self.until(lambda: self.rules.owned(member) <= self.rules.in_use, f"{member} to commit what it reads", START_S)
+        self.end(member, signal.SIGKILL)
+
+    def end(self, member, by):
+        self.rules.may_end.add(member)
+        self.processes.pop(member).send_signal(by)
+        self.until(lambda: member in self.rules.ended, f"{member} to end", START_S)
+
+    def until_shared(self, within_s):
+        """Waits until the members share the partitions evenly."""
+        def shared():
+            sizes = [len(self.rules.owned(member)) for member in self.processes if member in self.rules.assigned]
+            return len(sizes) == len(self.processes) and sum(sizes) == PARTITIONS and max(sizes) - min(sizes) <= 1
+
+        started = time.monotonic()
+        self.until(shared, f"{' '.join(self.processes)} to share the partitions", within_s)
+        self.longest_s = max(self.longest_s, time.monotonic() - started)
+
+    def until_all_is_read(self):
+        """Ends the producer, and waits until all its records are read and committed, which the broker must then say too. Returns how many there are."""
+        partitions = set(range(PARTITIONS))
+        # A member that crashed may have committed what it could not say any more: its successor tells, when it has something to read.
+        self.until(lambda: self.rules.in_use == partitions, "all partitions to be read", START_S)
+        count = self.producer.end()
+        self.until(lambda: all(self.rules.committed[partition] == count for partition in partitions), f"all {count} records of each partition to be read", START_S)
+        stored = self.kwire.committed(self.name, [{"name": self.topic, "parts": sorted(partitions)}])
+        offsets = {stored[self.topic, partition]["off"] for partition in partitions}
+        kwire.want(offsets == {count}, f"{count} is committed, and OffsetFetch says {offsets}")
+        return count * PARTITIONS
+
+    def until(self, condition, what, within_s):
+        """Reads what the members say until `condition`."""
+        deadline = time.monotonic() + within_s
+        while not condition():
+            try:
+                line = self.lines.get(timeout=max(deadline - time.monotonic(), 0))
+            except queue.Empty:
+                has = ", ".join(f"{member} has {sorted(self.rules.owned(member))}" for member in self.processes)
+                raise kwire.Fail(f"waited {within_s} s for {what}; {has}") from None
+            self.rules.apply(line)
+
+    def read_lines(self):
+        with os.fdopen(self.pipe_out) as pipe, open(self.folder / "lines", "w") as log:
+            for line in pipe:
+                print(f"{time.time():.3f} {line}", end="", file=log, flush=True)
+                self.lines.put(line)
+
+    def close(self):
+        self.producer.end()
+        for process in self.processes.values():
+            process.kill()
+        for thread in self.watching:
+            thread.join()
+        os.close(self.pipe_in)
+        self.kwire.cleanup()
+
+
+class Producer(threading.Thread):
+    """Writes a few records to each partition, again and again."""
+    PACE_S = 0.05
+    RECORDS = 2
+
+    def __init__(self, broker, topic, lines):
+        super().__init__(daemon=True)
+        self.connection, self.topic = kwire.Conn(broker), topic
+        self.lines, self.ending, self.count = lines, threading.Event(), 0
+        self.start()
+
+    def run(self):
+        try:
+            while not self.ending.wait(self.PACE_S):
+                batch = kwire.batch([(None, b"record")] * self.RECORDS)
+                parts = [{"p": partition, "records": batch} for partition in range(PARTITIONS)]
+                answer = self.connection.call("Produce", {"acks": -1, "topics": [{"name": self.topic, "parts": parts}]})
+                errors = [part["err"] for part in answer["topics"][0]["parts"]]
+                kwire.want(not any(errors), f"errors {errors}")
+                self.count += self.RECORDS
+        except Exception as failure:  # whoever waits for the members is told
+            self.lines.put(f"the-producer FAILED {type(failure).__name__}: {failure}")
+
+    def end(self):
+        """Returns how many records each partition got."""
+        self.ending.set()
+        self.join()
+        return self.count
