@@ -7,10 +7,12 @@ use kelp::record::codec::Codec;
 use kelp::record::compress::Compressor;
 use kelp::record::convert::{to_batch, to_message_set};
 use kelp::record::message_set::{Message, Messages, Unwrapped};
-use kelp::record::validate::{Rules, check};
+use kelp::record::validate::{Rules, TopicPartition, check};
 use libfuzzer_sys::{Corpus, fuzz_target};
 
 const NOW_MS: i64 = 1_800_000_000_000;
+
+const PARTITION: TopicPartition = TopicPartition { topic: "clicks", partition: 0 };
 
 fuzz_target!(|input: &[u8]| -> Corpus {
     let Some((how, bytes)) = input.split_first() else { return Corpus::Reject };
@@ -23,7 +25,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         set = wrap(&set, codec, (how >> 5 & 1) as i8);
     }
     let Ok(mut batch) = to_batch(&set, &Rules::default()) else { return Corpus::Keep };
-    if check(&mut batch, &Rules::default(), NOW_MS).is_ok() {
+    if check(&mut batch, &Rules::default(), PARTITION, NOW_MS).is_ok() {
         read_back(&batch, 0);
         read_back(&batch, 1);
     }
