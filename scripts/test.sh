@@ -20,11 +20,14 @@ mkdir -p "$logs"
 . scripts/brokers.sh
 
 part_lint() {
-  cargo fmt --check && (cd fuzz && cargo fmt --check) && cargo clippy --all-targets --all-features --locked -- -D warnings &&
+  cargo fmt --check && cargo clippy --all-targets --all-features --locked -- -D warnings &&
+    (cd fuzz && cargo fmt --check && check_fuzz) &&
     for module in go-bindings go-bindings/weed tests/clients/go tests/crash tests/messages/kmsg benches/peers; do
       (cd "$module" && test -z "$(gofmt -l . | tee /dev/stderr)" && go vet ./...) || return 1
     done
 }
+# The path of libFuzzer is for the linker, which is not run; without one it would be compiled, which takes C++.
+check_fuzz() { CUSTOM_LIBFUZZER_PATH=/none/libFuzzer.a RUSTC_BOOTSTRAP=1 cargo check --locked --target-dir ../build/fuzz-check; }
 part_rust() { cargo test --locked --features cli,header; }
 part_messages() { tests/messages/run.sh; }
 part_sim() { cargo test --locked --release --features faults --test sim --test sim_metadata --test sim_groups -- --nocapture; }
