@@ -75,8 +75,11 @@ part_groups() {
   local bad=0
   with_broker weed run_groups || bad=1
   with_broker alone run_groups franz-go || bad=1
+  with_broker alone run_groups_tools || bad=1
   return $bad
 }
+# What Kafka's own tools say of groups.
+run_groups_tools() { SUITES_DIR=$PWD/build/suites tests/suites/run.sh "$1" groups-tools; }
 run_groups() { tests/clients/groups/run.sh "${@: -1}" "${@:1:$#-1}"; }
 part_crash() { tests/crash/all.sh; }
 

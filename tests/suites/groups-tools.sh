@@ -137,7 +137,8 @@ expect formatter.groups "\"group\":\"$group\".*\"protocolType\":\"consumer\".*\"
 
 # A static member is listed by its name, and stays when its process ends.
 member static --group-id $x-static --group-instance-id $x-instance --session-timeout 45000
-expect describe.static-member "$x-static +$x-instance-[^ ]+ +$x-instance +/" eventually "$x-instance" groups --describe --group $x-static --members
+eventually 'Stable +1$' groups --describe --group $x-static --state
+expect describe.static-member "$x-static +$x-instance-[^ ]+ +$x-instance +/" groups --describe --group $x-static --members
 kill "${members[@]}" && wait "${members[@]}"
 members=()
 expect describe.static-member-stays "Stable +1$" groups --describe --group $x-static --state
