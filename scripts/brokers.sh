@@ -5,6 +5,7 @@
 #
 #   weed                 Kelp in weed, records in its filer
 #   alone                kelp serve on a directory
+#   suites               the same, with what tests/suites/README.md asks for
 #   memory-host          the Go in-memory host of kelp_storage
 #   memory-host-dynamic  the same, linked with an installed libkelp.so
 
@@ -30,6 +31,11 @@ broker_command() { # NAME PORT DATA
   case $1 in
   weed) echo "PORT=$2 DATA=$3 scripts/run.sh" ;;
   alone) echo "target/release/kelp serve --listen 127.0.0.1:$2 --data $3" ;;
+  suites)
+    echo "target/release/kelp serve --data $3 --listen 127.0.0.1:$2 --advertise localhost:$2" \
+      "--listen 127.0.0.1:$(($2 + 3)) --advertise 127.0.0.1:$(($2 + 4))" \
+      "--set num.partitions=4 --set group.initial.rebalance.delay.ms=0 --set group.min.session.timeout.ms=1000"
+    ;;
   memory-host) echo "build/memory-host -listen 127.0.0.1:$2" ;;
   memory-host-dynamic) echo "LD_LIBRARY_PATH=build/install/lib build/memory-host-dynamic -listen 127.0.0.1:$2" ;;
   *) echo "no broker '$1'" >&2; return 1 ;;
@@ -48,7 +54,8 @@ await_port() { # PORT SECONDS PID
 with_broker() { # NAME COMMAND [ARG…]
   local name=$1 port data log command pid status
   shift
-  port=$(free_port) data=build/brokers/$name log=build/brokers/$name.log
+  # The suites use those behind it as well.
+  port=$(free_port 10) data=build/brokers/$name log=build/brokers/$name.log
   rm -rf "$data" && mkdir -p "$data"
   command=$(broker_command "$name" "$port" "$data") || return 1
   # A group of its own, so that all its processes can be ended.
