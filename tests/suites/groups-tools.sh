@@ -130,8 +130,22 @@ expect reset.makes-a-group "$x-new +$topic +0 +4 " groups --describe --group $x-
 expect reset.of-all-groups "$x-new +$topic +2 +5" groups --reset-offsets --all-groups --topic "$topic" --to-offset 5 --execute
 equal reset.of-all-groups-executed '5 5 5' "$(committed)"
 
-# What __consumer_offsets holds, as lag monitors read it.
-offsets() { console --topic __consumer_offsets --from-beginning --timeout-ms 4000 --formatter "org.apache.kafka.tools.consumer.$1"; }
+# What __consumer_offsets holds, as lag monitors read it: the whole partition in which a group with this name is.
+partition_of() {
+  local hash=0 i character
+  for ((i = 0; i < ${#1}; i++)); do
+    printf -v character %d "'${1:i:1}"
+    hash=$(((31 * hash + character) & 0xffffffff)) # Java's hashCode
+  done
+  echo $(((hash < 0x80000000 ? hash : 0x100000000 - hash) % $2))
+}
+tool GetOffsetShell "${at[@]}" --topic __consumer_offsets
+partition=$(partition_of "$group" "$(grep -c '^__consumer_offsets:' "$tmp/out")")
+records=$(sed -n "s/^__consumer_offsets:$partition://p" "$tmp/out")
+offsets() {
+  console --topic __consumer_offsets --partition "$partition" --offset earliest --max-messages "${records:-0}" --timeout-ms 30000 \
+    --formatter "org.apache.kafka.tools.consumer.$1"
+}
 expect formatter.offsets "\"group\":\"$group\",\"topic\":\"$topic\",\"partition\":2.*\"offset\":5," offsets OffsetsMessageFormatter
 expect formatter.groups "\"group\":\"$group\".*\"protocolType\":\"consumer\".*\"protocol\":\"range\"" offsets GroupMetadataMessageFormatter
 
