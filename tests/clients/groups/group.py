@@ -60,17 +60,25 @@ class Group:
         self.until(shared, f"{' '.join(self.processes)} to share the partitions", within_s)
         self.longest_s = max(self.longest_s, time.monotonic() - started)
 
-    def until_all_is_read(self):
-        """Ends the producer, and waits until all its records are read and committed, which the broker must then say too. Returns how many there are."""
+    def until_all_is_read(self, within_s=START_S):
+        """Ends the producer, and waits until all its records are read and committed, which the broker must then say too. Returns how many there are
+        in each partition."""
         partitions = set(range(PARTITIONS))
         # A member that crashed may have committed what it could not say any more: its successor tells, when it has something to read.
-        self.until(lambda: self.rules.in_use == partitions, "all partitions to be read", START_S)
+        self.until(lambda: self.rules.in_use == partitions, "all partitions to be read", within_s)
         count = self.producer.end()
         self.until(lambda: all(self.rules.committed[partition] == count for partition in partitions), f"all {count} records of each partition to be read", START_S)
         stored = self.kwire.committed(self.name, [{"name": self.topic, "parts": sorted(partitions)}])
         offsets = {stored[self.topic, partition]["off"] for partition in partitions}
         kwire.want(offsets == {count}, f"{count} is committed, and OffsetFetch says {offsets}")
-        return count * PARTITIONS
+        return count
+
+    def go_on(self, count):
+        """After until_all_is_read, and after the broker was started again."""
+        topics, self.kwire = self.kwire.made, kwire.K(self.broker)
+        self.kwire.made = topics
+        self.rules.in_use.clear()
+        self.producer = Producer(self.broker, self.topic, self.lines, count)
 
     def until(self, condition, what, within_s):
         """Reads what the members say until `condition`."""
@@ -103,24 +111,32 @@ class Producer(threading.Thread):
     """Writes a few records to each partition, again and again."""
     PACE_S = 0.05
     RECORDS = 2
+    NOT_YET = 3, 5, 6  # UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER
 
-    def __init__(self, broker, topic, lines):
+    def __init__(self, broker, topic, lines, count=0):
         super().__init__(daemon=True)
         self.connection, self.topic = kwire.Conn(broker), topic
-        self.lines, self.ending, self.count = lines, threading.Event(), 0
+        self.lines, self.ending, self.count = lines, threading.Event(), count
         self.start()
 
     def run(self):
         try:
             while not self.ending.wait(self.PACE_S):
-                batch = kwire.batch([(None, b"record")] * self.RECORDS)
-                parts = [{"p": partition, "records": batch} for partition in range(PARTITIONS)]
-                answer = self.connection.call("Produce", {"acks": -1, "topics": [{"name": self.topic, "parts": parts}]})
-                errors = [part["err"] for part in answer["topics"][0]["parts"]]
-                kwire.want(not any(errors), f"errors {errors}")
+                self.write(range(PARTITIONS))
                 self.count += self.RECORDS
         except Exception as failure:  # whoever waits for the members is told
             self.lines.put(f"the-producer FAILED {type(failure).__name__}: {failure}")
+
+    def write(self, partitions):
+        batch = kwire.batch([(None, b"record")] * self.RECORDS)
+        while partitions:
+            parts = [{"p": partition, "records": batch} for partition in partitions]
+            answer = self.connection.call("Produce", {"acks": -1, "topics": [{"name": self.topic, "parts": parts}]})
+            errors = {part["p"]: part["err"] for part in answer["topics"][0]["parts"]}
+            kwire.want(not set(errors.values()) - {0, *self.NOT_YET}, f"errors {errors}")
+            # A broker that has just started may not lead all of them yet.
+            partitions = [partition for partition, error in errors.items() if error]
+            time.sleep(self.PACE_S if partitions else 0)
 
     def end(self):
         """Returns how many records each partition got."""

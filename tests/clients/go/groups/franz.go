@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -52,7 +54,9 @@ func runFranz(m *member, ctx context.Context) error {
 
 func readFranz(m *member, client *kgo.Client, read kgo.Fetches) error {
 	for _, failed := range read.Errors() {
-		if failed.Err != context.Canceled {
+		if outside := new(kgo.ErrGroupSession); errors.As(failed.Err, &outside) {
+			fmt.Fprintln(os.Stderr, failed.Err) // it tries again
+		} else if failed.Err != context.Canceled {
 			return fmt.Errorf("fetch: %w", failed.Err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -34,7 +35,9 @@ func runKafkaGo(m *member, ctx context.Context) error {
 			return <-closed
 		}
 		if err != nil {
-			return fmt.Errorf("next generation: %w", err)
+			// It tries again, as the Reader does.
+			fmt.Fprintln(os.Stderr, err)
+			continue
 		}
 		serveKafkaGo(m, generation)
 	}

@@ -2,7 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -24,28 +25,23 @@ func runSarama(m *member, ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, 1)
+	// Sarama tries again. A commit that failed for good is seen when the next owner begins before it.
 	go func() {
 		for err := range group.Errors() {
-			select {
-			case failed <- err:
-			default:
-			}
+			fmt.Fprintln(os.Stderr, err)
 		}
 	}()
-	// Consume is one generation.
-	for ctx.Err() == nil && err == nil {
-		err = group.Consume(ctx, []string{m.topic}, &saramaMember{m, failed})
+	// Consume is one generation. It may fail while the broker is away.
+	for ctx.Err() == nil {
+		if err := group.Consume(ctx, []string{m.topic}, &saramaMember{m}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
 	}
-	if errors.Is(err, context.Canceled) {
-		err = nil
-	}
-	return errors.Join(err, group.Close())
+	return group.Close()
 }
 
 type saramaMember struct {
 	*member
-	failed chan error
 }
 
 func (m *saramaMember) Setup(session sarama.ConsumerGroupSession) error {
@@ -63,16 +59,13 @@ func (m *saramaMember) ConsumeClaim(session sarama.ConsumerGroupSession, claim s
 		select {
 		case <-session.Context().Done():
 			return nil
-		case err := <-m.failed:
-			m.say("FAILED", err)
-			return err
 		case read, open := <-claim.Messages():
 			if !open {
 				return nil
 			}
 			read = m.sayWaiting(read, claim)
 			session.MarkMessage(read, "")
-			session.Commit() // what it cannot do comes from Errors
+			session.Commit()
 			m.say("COMMITTED", read.Partition, read.Offset+1)
 		}
 	}

@@ -9,18 +9,18 @@ consumer = Consumer({
     "partition.assignment.strategy": member.assignor, "session.timeout.ms": member.session_ms, "heartbeat.interval.ms": member.heartbeat_ms,
     "max.poll.interval.ms": member.rebalance_ms, **({"group.instance.id": member.instance} if member.instance else {}),
 })
-REBALANCING = KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS
+# In a cooperative rebalance the group may have a generation that the client has not heard of; a coordinator that started again may be loading.
+NOT_YET = KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR
 read = {}  # the next offset of each partition with records that are not committed
 
 
 def commit():
-    """In a cooperative rebalance the group may have a new generation that the client has not heard of: what it reads on is then committed later."""
     if not read:
         return
     try:
         answer = consumer.commit(offsets=[TopicPartition(member.topic, *next_of) for next_of in read.items()], asynchronous=False)
     except KafkaException as failure:
-        if failure.args[0].code() not in REBALANCING:
+        if failure.args[0].code() not in NOT_YET:
             raise
         return
     for committed in answer:

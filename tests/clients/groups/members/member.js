@@ -30,7 +30,12 @@ consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
   say("ASSIGNED", ...owned);
 });
 consumer.on(consumer.events.REBALANCING, revoked);
-consumer.on(consumer.events.CRASH, ({ payload }) => fail(payload.error));
+consumer.on(consumer.events.CRASH, ({ payload }) => {
+  if (!payload.restart) fail(payload.error);
+  // It is to join again by itself.
+  if (owned.length > 0) say("LOST", ...owned);
+  owned = [];
+});
 
 async function read({ batch, resolveOffset, heartbeat }) {
   for (const message of batch.messages) say("RECORD", batch.partition, message.offset);
