@@ -45,7 +45,7 @@ impl KelpBatchReader {
         *place = walk.place();
         let Some(record) = record? else { return Ok(ptr::null()) };
         let header = |(key, value): RecordHeader<'_>| KelpRecordHeader {
-            key: KelpBytes::of(key),
+            key: nullable(Some(key)),
             value: nullable(value),
         };
         self.headers.clear();
@@ -203,8 +203,9 @@ pub unsafe extern "C" fn kelp_batch_reader_free(reader: *mut KelpBatchReader) {
     });
 }
 
+/// Only what is null has no place: here it differs from what is empty.
 fn nullable(bytes: Option<&[u8]>) -> KelpBytes {
-    bytes.map_or(KelpBytes::EMPTY, KelpBytes::of)
+    bytes.map_or(KelpBytes::EMPTY, |bytes| KelpBytes { ptr: bytes.as_ptr(), len: bytes.len() })
 }
 
 #[cfg(test)]

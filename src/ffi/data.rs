@@ -26,7 +26,8 @@ impl KelpStr {
     pub(super) const EMPTY: Self = Self { ptr: ptr::null(), len: 0 };
 
     pub(super) fn of(text: &str) -> Self {
-        Self { ptr: text.as_ptr().cast(), len: text.len() }
+        let KelpBytes { ptr, len } = KelpBytes::of(text.as_bytes());
+        Self { ptr: ptr.cast(), len }
     }
 
     /// As much of `text` as fits into `max` bytes, in whole characters.
@@ -42,8 +43,11 @@ impl KelpStr {
 impl KelpBytes {
     pub(super) const EMPTY: Self = Self { ptr: ptr::null(), len: 0 };
 
+    /// What is empty is NULL: an empty slice may point to 1, for which Go ends the process when it
+    /// finds it on a stack.
     pub(super) fn of(bytes: &[u8]) -> Self {
-        Self { ptr: bytes.as_ptr(), len: bytes.len() }
+        let ptr = if bytes.is_empty() { ptr::null() } else { bytes.as_ptr() };
+        Self { ptr, len: bytes.len() }
     }
 }
 
@@ -194,6 +198,11 @@ mod tests {
         // SAFETY: null is allowed.
         let null = unsafe { read_versioned::<First>(ptr::null()) };
         assert_eq!(null.map(|_| ()), Err(KELP_NULL_POINTER));
+    }
+
+    #[test]
+    fn what_is_empty_has_no_place() {
+        assert!(KelpStr::of("").ptr.is_null() && KelpBytes::of(&[]).ptr.is_null());
     }
 
     #[test]
