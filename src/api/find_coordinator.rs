@@ -50,10 +50,10 @@ async fn find(cx: &Context, key_type: i8, key: &str) -> Result<Address, ErrorCod
     if key_type != GROUP || !cx.broker.storage.has_groups() {
         return Err(refuse(cx.api_version, key_type, key));
     }
-    match cx.broker.groups_topic().await {
-        Ok(_) => Ok(cx.advertised()),
+    match cx.broker.make_room_for_groups().await {
+        Ok(()) => Ok(cx.advertised()),
         Err(refusal) => {
-            tracing::warn!(error = refusal.message, "there is no topic for groups");
+            tracing::warn!(error = refusal.message, "groups cannot be kept");
             Err(ErrorCode::CoordinatorNotAvailable)
         }
     }

@@ -75,8 +75,16 @@ pub(super) fn fill<'a>(
 }
 
 impl Broker {
-    /// The topic that groups are kept in; it is created when somebody first needs it.
-    pub(super) async fn groups_topic(self: &Arc<Self>) -> Result<Arc<Topic>, Refusal> {
+    /// Makes sure that groups can be kept: their topic is created when somebody first needs it,
+    /// unless the store keeps them by itself.
+    pub(super) async fn make_room_for_groups(self: &Arc<Self>) -> Result<(), Refusal> {
+        match self.storage.groups() {
+            Some(_) => Ok(()),
+            None => self.groups_topic().await.map(|_| ()),
+        }
+    }
+
+    async fn groups_topic(self: &Arc<Self>) -> Result<Arc<Topic>, Refusal> {
         if let Some(topic) = self.topics().by_name(groups::TOPIC) {
             return Ok(topic.clone());
         }

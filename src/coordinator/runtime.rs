@@ -8,7 +8,8 @@
 //!               └───────────────────────────────────────┘
 //! ```
 //!
-//! There is one machine for each partition of an internal topic. A request is decided under its
+//! There is one machine for each partition of an internal topic, or for each number that a store
+//! has which keeps what machines know by itself. A request is decided under its
 //! shard's lock, where its records get their place in the journal and are applied at once. Its
 //! answer waits until all that it saw is stored, also if it only read; so no one is told what a
 //! crash could undo. What many ask while a commit is under way goes out with the next one.
@@ -16,12 +17,13 @@
 pub mod groups;
 pub mod journal;
 mod shard;
+mod store_journal;
 
 use super::{Machine, Millis, Now};
 use crate::log::append::wall_clock_ms;
 use crate::protocol::error_code::ErrorCode::{self, CoordinatorLoadInProgress, NotCoordinator};
 use crate::protocol::wire::Uuid;
-use crate::store::topics::Topic;
+use crate::store::groups::Groups;
 use crate::store::{PartitionId, State, Storage};
 use journal::Journal;
 use shard::Shard;
@@ -33,20 +35,31 @@ use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::Instant;
 
-/// All machines of one kind, one for each partition of their topic.
+/// All machines of one kind.
 pub struct Runtime<M: Machine> {
     kind: Arc<Kind<M>>,
     storage: Arc<dyn Storage>,
     state: watch::Receiver<State>,
-    topic: &'static str,
+    home: Home,
     opened: RwLock<Opened<M>>,
 }
+
+/// Where the journals of a kind are.
+pub enum Home {
+    /// In the partitions of the internal topic of this name.
+    Topic(&'static str),
+    /// In a store that keeps groups by itself.
+    Store(Arc<dyn Groups>),
+}
+
+/// A home as it is now: an id that only it has, and how many journals there are.
+type Found = (Uuid, i32);
 
 /// How the machines of a kind are made and kept.
 pub struct Kind<M: Machine> {
     /// A machine without state.
     pub machine: Box<dyn Fn() -> M + Send + Sync>,
-    /// The journal of one of the topic's partitions.
+    /// The journal of one of the topic's partitions. A store's have no topic.
     pub journal: Box<dyn Fn(PartitionId) -> Box<dyn Journal<M::Record>> + Send + Sync>,
     /// How long an answer waits for the store.
     pub write_timeout: Duration,
@@ -58,7 +71,7 @@ pub struct Kind<M: Machine> {
 enum Opened<M: Machine> {
     /// There was no topic yet.
     Nothing,
-    Topic(Uuid, Vec<Arc<Shard<M>>>),
+    Home(Uuid, Vec<Arc<Shard<M>>>),
     /// The broker ends.
     Ended,
 }
@@ -81,10 +94,9 @@ impl<M> Runtime<M>
 where
     M: Machine<Request: Send, Response: Send, Record: Send, Effect: Send> + Send + 'static,
 {
-    /// The machines of the internal topic of this name.
-    pub fn new(topic: &'static str, kind: Kind<M>, storage: Arc<dyn Storage>) -> Self {
+    pub fn new(home: Home, kind: Kind<M>, storage: Arc<dyn Storage>) -> Self {
         let (state, opened) = (storage.state(), RwLock::new(Opened::Nothing));
-        Self { kind: Arc::new(kind), storage, state, topic, opened }
+        Self { kind: Arc::new(kind), storage, state, home, opened }
     }
 
     /// Asks the machine that has this key. Called inside an async runtime.
@@ -129,7 +141,7 @@ where
         });
     }
 
-    /// Does something with the shards of the topic as it is now; nothing if there is none.
+    /// Does something with the shards as they are now; nothing if there is no topic.
     fn with_shards<T>(
         &self,
         then: impl FnOnce(&[Arc<Shard<M>>]) -> T,
@@ -139,11 +151,11 @@ where
             State::Opening | State::Standby(_) => return Err(CoordinatorLoadInProgress),
             State::Fenced(_) | State::Failed(_) => return Err(NotCoordinator),
         }
-        if !self.read().is_of(self.find().as_deref()) {
+        if !self.read().is_of(self.find()) {
             self.write(|opened| self.open(opened));
         }
         match &*self.read() {
-            Opened::Topic(_, shards) => Ok(Some(then(shards))),
+            Opened::Home(_, shards) => Ok(Some(then(shards))),
             Opened::Nothing => Ok(None),
             Opened::Ended => Err(NotCoordinator),
         }
@@ -151,19 +163,25 @@ where
 
     fn open(&self, opened: Opened<M>) -> Opened<M> {
         // Looked up again: another one may have seen a later view of the topics.
-        let topic = self.find();
-        if opened.is_of(topic.as_deref()) {
+        let found = self.find();
+        if opened.is_of(found) {
             return opened;
         }
         opened.end();
-        let Some(topic) = topic else { return Opened::Nothing };
-        let ids = (0..topic.partitions).filter_map(|partition| topic.partition(partition));
+        let Some((topic, count)) = found else { return Opened::Nothing };
+        let ids = (0..count).map(|partition| PartitionId { topic, partition });
         let shards = ids.map(|id| Shard::start(self.kind.clone(), (self.kind.journal)(id)));
-        Opened::Topic(topic.id, shards.collect())
+        Opened::Home(topic, shards.collect())
     }
 
-    fn find(&self) -> Option<Arc<Topic>> {
-        self.storage.topics().by_name(self.topic).cloned()
+    fn find(&self) -> Option<Found> {
+        match &self.home {
+            Home::Topic(name) => {
+                let topics = self.storage.topics();
+                topics.by_name(name).map(|topic| (topic.id, topic.partitions))
+            }
+            Home::Store(groups) => Some((Uuid::ZERO, groups.coordinators())),
+        }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Opened<M>> {
@@ -180,16 +198,16 @@ impl<M> Opened<M>
 where
     M: Machine<Request: Send, Response: Send, Record: Send, Effect: Send> + Send + 'static,
 {
-    fn is_of(&self, topic: Option<&Topic>) -> bool {
+    fn is_of(&self, found: Option<Found>) -> bool {
         match self {
-            Self::Nothing => topic.is_none(),
-            Self::Topic(id, _) => topic.is_some_and(|topic| topic.id == *id),
+            Self::Nothing => found.is_none(),
+            Self::Home(id, _) => found.is_some_and(|(found, _)| found == *id),
             Self::Ended => true,
         }
     }
 
     fn end(&self) {
-        if let Self::Topic(_, shards) = self {
+        if let Self::Home(_, shards) = self {
             shards.iter().for_each(|shard| shard.end());
         }
     }

@@ -4,6 +4,7 @@
 //! implementations: the object log over a store of [`Objects`](objects::Objects), and the host's
 //! own log behind the C ABI's `kelp_storage`. [`memory`] is a third for tests of the rooms above.
 
+pub mod groups;
 pub mod memory;
 pub mod objectlog;
 pub mod objects;
@@ -13,6 +14,7 @@ pub mod topics;
 use crate::protocol::wire::Uuid;
 use crate::record::batch::Batch;
 use bytes::Bytes;
+use groups::Groups;
 use producers::Producers;
 use std::ops::Range;
 use std::pin::Pin;
@@ -106,10 +108,14 @@ pub trait Storage: Send + Sync + 'static {
         true
     }
 
-    /// Whether the coordinators of groups can keep their records in an internal topic. Without it
-    /// the APIs of groups are not advertised.
+    /// Whether groups can be kept. Without it their APIs are not advertised.
     fn has_groups(&self) -> bool {
         self.has_coordinators()
+    }
+
+    /// Where groups are kept, if not in an internal topic.
+    fn groups(&self) -> Option<Arc<dyn Groups>> {
+        None
     }
 
     /// Done when the topic is stored; [`Storage::topics`] shows it then.

@@ -1,12 +1,14 @@
-//! The coordinators of groups: one for each partition of `__consumer_offsets`.
+//! The coordinators of groups: one for each partition of `__consumer_offsets`, unless the store
+//! keeps groups by itself.
 
-use super::journal::{Keyed, LogJournal, MAX_PENDING_KIB};
-use super::{Clock, Kind, LOADS, Runtime};
+use super::journal::{Journal, Keyed, LogJournal, MAX_PENDING_KIB};
+use super::store_journal::StoreJournal;
+use super::{Clock, Home, Kind, LOADS, Runtime};
 use crate::config::Config;
 use crate::coordinator::records::{Record, Unreadable};
 use crate::coordinator::shard::{self, Shard};
 use crate::log::Log;
-use crate::store::Storage;
+use crate::store::{PartitionId, Storage};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +22,26 @@ impl Runtime<Shard> {
         let max_batch_bytes = config.message_max_bytes.unsigned_abs() as usize;
         let write_timeout_ms = config.offsets_commit_timeout_ms.unsigned_abs();
         let room = Arc::new(Semaphore::new(MAX_PENDING_KIB));
+        let kept_by = storage.groups();
+        let home = kept_by.clone().map_or(Home::Topic(TOPIC), Home::Store);
+        let journal = move |id: PartitionId| -> Box<dyn Journal<Record>> {
+            let room = room.clone();
+            match &kept_by {
+                None => Box::new(LogJournal::new(log.clone(), id, max_batch_bytes, room)),
+                Some(groups) => {
+                    let number = id.partition;
+                    Box::new(StoreJournal::new(groups.clone(), number, max_batch_bytes, room))
+                }
+            }
+        };
         let kind = Kind {
             machine: Box::new(move || Shard::new(settings.clone())),
-            journal: Box::new(move |id| {
-                Box::new(LogJournal::new(log.clone(), id, max_batch_bytes, room.clone()))
-            }),
+            journal: Box::new(journal),
             write_timeout: Duration::from_millis(write_timeout_ms.into()),
             clock: Clock::default(),
             loads: Semaphore::new(LOADS),
         };
-        Self::new(TOPIC, kind, storage)
+        Self::new(home, kind, storage)
     }
 }
 

@@ -5,6 +5,7 @@ use super::*;
 use crate::coordinator::{Outcome, Ticket};
 use crate::protocol::error_code::ErrorCode::CoordinatorNotAvailable;
 use crate::store::memory::Memory;
+use crate::store::topics::Topic;
 use crate::store::{BoxFuture, StoreError};
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -173,7 +174,7 @@ impl Fixture {
             loads: Semaphore::new(1),
         };
         let memory = Arc::new(Memory::default());
-        let runtime = Runtime::new(TOPIC, kind, memory.clone());
+        let runtime = Runtime::new(Home::Topic(TOPIC), kind, memory.clone());
         let f = Self { runtime, script, memory };
         f.create_topic().await;
         f
