@@ -93,6 +93,11 @@ typedef struct record {
   blob *key, *value;
 } record;
 
+typedef struct offset {
+  char *log, *group, *topic, *metadata;
+  kelp_offset fields; /* but for its texts */
+} offset;
+
 typedef struct host {
   pthread_mutex_t lock;
   object *objects; /* in the order of their keys */
@@ -101,6 +106,8 @@ typedef struct host {
   size_t topic_count;
   record *records;
   size_t record_count;
+  offset *offsets;
+  size_t offset_count;
   int64_t next_producer_id;
 } host;
 
@@ -500,6 +507,62 @@ static void load_records(void *ctx, kelp_load_records *op) {
   pthread_mutex_unlock(&h->lock);
 }
 
+static void offset_drop(offset *o) {
+  free(o->log);
+  free(o->group);
+  free(o->topic);
+  free(o->metadata);
+}
+
+/* The last offset of a key counts, so an earlier one goes. */
+static void store_offset(host *h, kelp_str log, const kelp_offset *new) {
+  for (size_t i = 0; i < h->offset_count; i++) {
+    offset *o = &h->offsets[i];
+    if (o->fields.partition != new->partition || compare(o->group, new->group) != 0 ||
+        compare(o->topic, new->topic) != 0) {
+      continue;
+    }
+    offset_drop(o);
+    *o = h->offsets[--h->offset_count];
+    break;
+  }
+  if (new->is_tombstone) return;
+  h->offsets = grow(h->offsets, h->offset_count, sizeof *h->offsets);
+  offset *o = &h->offsets[h->offset_count++];
+  o->fields = *new;
+  o->log = copy_text(log);
+  o->group = copy_text(new->group);
+  o->topic = copy_text(new->topic);
+  o->metadata = copy_text(new->metadata);
+}
+
+static void commit_offsets(void *ctx, kelp_commit_offsets *op) {
+  host *h = ctx;
+  pthread_mutex_lock(&h->lock);
+  for (size_t i = 0; i < op->offset_count; i++) store_offset(h, op->log, &op->offsets[i]);
+  pthread_mutex_unlock(&h->lock);
+  kelp_op_complete(&op->op, KELP_OK);
+}
+
+static void load_offsets(void *ctx, kelp_load_offsets *op) {
+  host *h = ctx;
+  pthread_mutex_lock(&h->lock);
+  kelp_offset *offsets = kelp_op_alloc(&op->op, h->offset_count * sizeof *offsets);
+  for (size_t i = 0; offsets && i < h->offset_count; i++) {
+    const offset *o = &h->offsets[i];
+    if (compare(o->log, op->log) != 0) continue;
+    kelp_offset *to = &offsets[op->offset_count++];
+    *to = o->fields;
+    to->group = text_of(o->group);
+    to->topic = text_of(o->topic);
+    to->metadata = text_of(o->metadata);
+  }
+  op->offsets = offsets;
+  /* Under the lock: the texts are copied before this returns. */
+  kelp_op_complete(&op->op, offsets ? KELP_OK : KELP_UNAVAILABLE);
+  pthread_mutex_unlock(&h->lock);
+}
+
 /* ---- The engine -------------------------------------------------------------------------------- */
 
 static void release(void *ctx, void *lent) {
@@ -544,6 +607,8 @@ static const kelp_storage memory_storage = {
     .allocate_producer_ids = allocate_producer_ids,
     .append_records = append_records,
     .load_records = load_records,
+    .commit_offsets = commit_offsets,
+    .load_offsets = load_offsets,
 };
 
 static void host_free(host *h) {
@@ -553,9 +618,11 @@ static void host_free(host *h) {
   }
   for (size_t i = 0; i < h->topic_count; i++) topic_drop(&h->topics[i]);
   for (size_t i = 0; i < h->record_count; i++) record_drop(&h->records[i]);
+  for (size_t i = 0; i < h->offset_count; i++) offset_drop(&h->offsets[i]);
   free(h->objects);
   free(h->topics);
   free(h->records);
+  free(h->offsets);
   pthread_mutex_destroy(&h->lock);
 }
 

@@ -24,6 +24,8 @@ CALLBACK(seek_time, kelp_seek_time)
 CALLBACK(allocate_producer_ids, kelp_allocate_producer_ids)
 CALLBACK(append_records, kelp_append_records)
 CALLBACK(load_records, kelp_load_records)
+CALLBACK(commit_offsets, kelp_commit_offsets)
+CALLBACK(load_offsets, kelp_load_offsets)
 
 static void log_line(void *ctx, int32_t level, kelp_str target, kelp_str text) {
   kelp_go_log((uintptr_t)ctx, level, target, text);
@@ -57,6 +59,10 @@ kelp_status kelp_go_new(uintptr_t handle, uint32_t offers, const char *propertie
     storage.allocate_producer_ids = allocate_producer_ids;
     storage.append_records = append_records;
     storage.load_records = load_records;
+  }
+  if (offers & KELP_GO_GROUPS) {
+    storage.commit_offsets = commit_offsets;
+    storage.load_offsets = load_offsets;
   }
 
   kelp_host host = {0};

@@ -11,6 +11,7 @@
 #define KELP_GO_COORDINATORS 8u
 #define KELP_GO_LOG 16u
 #define KELP_GO_STATE 32u
+#define KELP_GO_GROUPS 64u
 
 kelp_status kelp_go_new(uintptr_t host, uint32_t offers, const char *properties,
                         uint32_t io_threads, kelp_engine **engine, char *error,

@@ -60,8 +60,9 @@ type Bounds struct {
 // Storage is a log of the program's own, for the records of all topics.
 //
 // The methods are called on many goroutines at once. Their context is done when nobody waits for
-// the answer any more; that of Append only when the engine is closed. A Storage may also be a
-// [TimeIndex], and [Coordinators], without which there are no idempotent producers.
+// the answer any more; that of Append, AppendRecords and CommitOffsets only when the engine is
+// closed. A Storage may also be a [TimeIndex], and [Coordinators], without which there are no
+// idempotent producers, and [Groups], without which there are no consumer groups.
 type Storage interface {
 	// LoadTopics is asked once, first: clients are served when it has returned. The cluster's id
 	// is made when the storage is first used, and stays the same.
@@ -119,6 +120,42 @@ type Coordinators interface {
 	// storage likes; the last one of each key is enough. The position is 0 for the first piece,
 	// then what next was; next is 0 when there is no more. A log without records is empty.
 	LoadRecords(ctx context.Context, log string, position uint64) (records []Record, next uint64, err error)
+}
+
+// Offset is the offset of a consumer group in a partition. Group, Topic and Partition are its key: the
+// last one counts, and a Tombstone deletes it.
+type Offset struct {
+	Group, Topic string
+	// TopicID is the topic that the offset is of, as far as it is known: a later one may have its
+	// name.
+	TopicID   TopicID
+	Partition int32
+	// LeaderEpoch is that of the last record that was read, or -1.
+	LeaderEpoch int32
+	// Offset is the next record to be read.
+	Offset int64
+	// Metadata are the client's own words.
+	Metadata string
+	// CommitTimestamp and ExpireTimestamp are milliseconds since 1970. An offset that has no
+	// ExpireTimestamp of its own, -1, expires as the properties say; Kelp deletes it.
+	CommitTimestamp, ExpireTimestamp int64
+	Tombstone                        bool
+}
+
+// Groups is a Storage that keeps the offsets of consumer groups. The groups themselves are kept by
+// [Coordinators], in logs whose names begin with "groups".
+type Groups interface {
+	Coordinators
+
+	// CommitOffsets stores offsets, all or none, durably, in their order and behind those before.
+	// The log is that of the coordinator that has the groups, and never changes for a group. For
+	// one log there is never more than one CommitOffsets or AppendRecords at a time. When it
+	// returns an error, the offsets may be stored or not, but are not stored later.
+	CommitOffsets(ctx context.Context, log string, offsets []Offset) error
+
+	// LoadOffsets gives the offsets that were committed with a log's name, in pieces as
+	// [Coordinators] gives records.
+	LoadOffsets(ctx context.Context, log string, position uint64) (offsets []Offset, next uint64, err error)
 }
 
 //export kelp_go_load_topics
@@ -290,6 +327,72 @@ func kelp_go_load_records(h C.uintptr_t, op *C.kelp_load_records) {
 		op.next_position = C.uint64_t(next)
 		return status(err), err
 	})
+}
+
+//export kelp_go_commit_offsets
+func kelp_go_commit_offsets(h C.uintptr_t, op *C.kelp_commit_offsets) {
+	run(h, &op.op, func(host *host, o operation) (C.kelp_status, error) {
+		offsets := make([]Offset, op.offset_count)
+		for i, c := range unsafe.Slice(op.offsets, int(op.offset_count)) {
+			offsets[i] = Offset{
+				Group:           text(c.group),
+				Topic:           text(c.topic),
+				TopicID:         goID(c.topic_id),
+				Partition:       int32(c.partition),
+				LeaderEpoch:     int32(c.leader_epoch),
+				Offset:          int64(c.offset),
+				Metadata:        text(c.metadata),
+				CommitTimestamp: int64(c.commit_timestamp),
+				ExpireTimestamp: int64(c.expire_timestamp),
+				Tombstone:       c.is_tombstone != 0,
+			}
+		}
+		err := host.Storage.(Groups).CommitOffsets(o.ctx, text(op.log), offsets)
+		return status(err), err
+	})
+}
+
+//export kelp_go_load_offsets
+func kelp_go_load_offsets(h C.uintptr_t, op *C.kelp_load_offsets) {
+	run(h, &op.op, func(host *host, o operation) (C.kelp_status, error) {
+		offsets, next, err := host.Storage.(Groups).LoadOffsets(o.ctx, text(op.log), uint64(op.position))
+		if err != nil {
+			return status(err), err
+		}
+		array, err := allocArray[C.kelp_offset](o, len(offsets))
+		for i := 0; err == nil && i < len(offsets); i++ {
+			array[i], err = o.giveOffset(offsets[i])
+		}
+		op.offsets = unsafe.SliceData(array)
+		op.offset_count = C.size_t(len(array))
+		op.next_position = C.uint64_t(next)
+		return status(err), err
+	})
+}
+
+// giveOffset copies an offset for the answer. An offset whose texts were left out for want of memory
+// would be another one.
+func (o operation) giveOffset(offset Offset) (C.kelp_offset, error) {
+	c := C.kelp_offset{
+		topic_id:         cID(offset.TopicID),
+		partition:        C.int32_t(offset.Partition),
+		leader_epoch:     C.int32_t(offset.LeaderEpoch),
+		offset:           C.int64_t(offset.Offset),
+		commit_timestamp: C.int64_t(offset.CommitTimestamp),
+		expire_timestamp: C.int64_t(offset.ExpireTimestamp),
+	}
+	if offset.Tombstone {
+		c.is_tombstone = 1
+	}
+	memory := memory{op: o.op}
+	var err error
+	give := func(text string) C.kelp_str {
+		given, failed := memory.give([]byte(text))
+		err = errors.Join(err, failed)
+		return C.kelp_str{ptr: (*C.char)(unsafe.Pointer(given.ptr)), len: given.len}
+	}
+	c.group, c.topic, c.metadata = give(offset.Group), give(offset.Topic), give(offset.Metadata)
+	return c, err
 }
 
 func partition(p C.kelp_partition) Partition {

@@ -58,7 +58,7 @@
  * The version of this interface. It grows by one when structs or functions are added, and stays
  * compatible: a host that was built with a lower number runs with a newer library.
  */
-#define KELP_ABI_VERSION 2
+#define KELP_ABI_VERSION 3
 
 #define KELP_OK 0
 
@@ -177,6 +177,10 @@
 #define KELP_OP_APPEND_RECORDS 25
 
 #define KELP_OP_LOAD_RECORDS 26
+
+#define KELP_OP_COMMIT_OFFSETS 27
+
+#define KELP_OP_LOAD_OFFSETS 28
 
 /**
  * Something is broken and somebody should act.
@@ -390,7 +394,8 @@ typedef struct kelp_topic {
 
 /**
  * Gives all topics: the first operation, asked once. Clients are served when it is completed,
- * so a host completes it when it can serve; it may take its time.
+ * so a host completes it when it can serve; it may take its time. A host that keeps groups is
+ * then asked for the records of the log "groups", and clients are served after that.
  *
  * Completed with KELP_OK. With any other status the engine's state is KELP_STATE_FAILED.
  */
@@ -624,7 +629,12 @@ typedef struct kelp_record {
  * Stores records of a coordinator, all of them or none, behind those that were completed before.
  * A log comes into being with its first record.
  *
- * Completed with KELP_OK: they are durable.
+ * For the log of a group coordinator there is never more than one append or commit under way. It
+ * is waited for as long as it takes: one that is never completed holds up the groups of that
+ * coordinator.
+ *
+ * Completed with KELP_OK: they are durable. With any other status they may be there or not, but
+ * what is not there then never will be.
  */
 typedef struct kelp_append_records {
   struct kelp_op op;
@@ -665,12 +675,112 @@ typedef struct kelp_load_records {
 } kelp_load_records;
 
 /**
+ * The offset of a consumer group in a partition. Group, topic and partition are its key: the last
+ * one counts, and a tombstone deletes it.
+ */
+typedef struct kelp_offset {
+  struct kelp_str group;
+  struct kelp_str topic;
+  /**
+   * The topic that the offset is of; a later one may have its name. All zeros: not known.
+   */
+  uint8_t topic_id[16];
+  int32_t partition;
+  /**
+   * Of the last record that was read. -1: not known.
+   */
+  int32_t leader_epoch;
+  /**
+   * The next record to be read.
+   */
+  int64_t offset;
+  /**
+   * The client's own words; most often none.
+   */
+  struct kelp_str metadata;
+  /**
+   * Milliseconds since 1970.
+   */
+  int64_t commit_timestamp;
+  /**
+   * When it expires, in milliseconds since 1970. -1: as Kelp's settings say. To delete expired
+   * offsets is Kelp's work, by tombstones.
+   */
+  int64_t expire_timestamp;
+  /**
+   * 1: the offset is deleted, and only the key counts. Else 0.
+   */
+  uint32_t is_tombstone;
+  /**
+   * 0
+   */
+  uint32_t reserved;
+} kelp_offset;
+
+/**
+ * Stores offsets of consumer groups, all of them or none, in their order and behind those that
+ * were completed before.
+ *
+ * For one log there is never more than one commit or append under way; what comes in meanwhile
+ * makes the next one. It is waited for as long as it takes: one that is never completed holds up the
+ * groups of that log, whose clients are told COORDINATOR_NOT_AVAILABLE.
+ *
+ * Completed with KELP_OK: they are durable. With any other status they may be there or not, but
+ * what is not there then never will be; Kelp loads the log and its offsets again.
+ */
+typedef struct kelp_commit_offsets {
+  struct kelp_op op;
+  /**
+   * The log of the coordinator that has the groups. A group never changes its log, so a host
+   * needs it only to find the offsets of a log together.
+   */
+  struct kelp_str log;
+  const struct kelp_offset *offsets;
+  size_t offset_count;
+} kelp_commit_offsets;
+
+/**
+ * Gives the offsets that were committed with a log's name, in as many pieces as the host likes.
+ * For each key the last one is enough. None at all is no error.
+ *
+ * Completed with KELP_OK.
+ */
+typedef struct kelp_load_offsets {
+  struct kelp_op op;
+  struct kelp_str log;
+  /**
+   * 0 for the first piece, then what `next_position` was.
+   */
+  uint64_t position;
+  /**
+   * out
+   */
+  const struct kelp_offset *offsets;
+  /**
+   * out
+   */
+  size_t offset_count;
+  /**
+   * out: where the next piece begins. 0: there is none.
+   */
+  uint64_t next_position;
+} kelp_load_offsets;
+
+/**
  * A log of the host's own, for the records of all topics.
  *
  * The functions for topics and records are needed. `seek_time` may be NULL: Kelp then searches
- * from the log's start. The last three are the coordinator's: all set or all NULL. Without them
- * there is no InitProducerId, and so no idempotent producer; producer state is then read from
- * the whole log whenever a partition is opened.
+ * from the log's start.
+ *
+ * `allocate_producer_ids`, `append_records` and `load_records` are the coordinators': all set or
+ * all NULL. Without them there is no InitProducerId, and so no idempotent producer; producer state
+ * is then read from the whole log whenever a partition is opened.
+ *
+ * `commit_offsets` and `load_offsets` are for consumer groups: both set, together with the three
+ * above, or both NULL. Without them no groups are offered.
+ *
+ * A host that gives its data to another engine, after `kelp_engine_free`, first completes what it
+ * has of the former one.
  */
 typedef struct kelp_storage {
   /**
@@ -692,6 +802,14 @@ typedef struct kelp_storage {
   void (*allocate_producer_ids)(void *ctx, struct kelp_allocate_producer_ids *op);
   void (*append_records)(void *ctx, struct kelp_append_records *op);
   void (*load_records)(void *ctx, struct kelp_load_records *op);
+  /**
+   * Since KELP_ABI_VERSION 3.
+   */
+  void (*commit_offsets)(void *ctx, struct kelp_commit_offsets *op);
+  /**
+   * Since KELP_ABI_VERSION 3.
+   */
+  void (*load_offsets)(void *ctx, struct kelp_load_offsets *op);
 } kelp_storage;
 
 /**

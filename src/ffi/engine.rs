@@ -71,7 +71,7 @@ impl KelpEngine {
         let properties = read_properties(config.properties, config.io_threads)?;
         let timeout = u64::try_from(properties.host_timeout_ms).unwrap_or(0);
         let host = Host::new(callbacks, Duration::from_millis(timeout));
-        let backend = backend(&host, &callbacks)?;
+        let backend = backend(&host, &callbacks, properties.offsets_topic_num_partitions)?;
         let dispatchers = Dispatchers::start(&host, config.dispatch_threads.max(1) as usize)
             .map_err(|e| (KELP_IO, format!("no thread for the host: {e}")))?;
         let dispatch = host.log().clone();
@@ -126,7 +126,7 @@ fn read_properties(text: *const c_char, io_threads: u32) -> Result<Config, Refus
 }
 
 /// The host's storage: exactly one of the two tables.
-fn backend(host: &Arc<Host>, callbacks: &KelpHost) -> Result<Backend, Refusal> {
+fn backend(host: &Arc<Host>, callbacks: &KelpHost, coordinators: i32) -> Result<Backend, Refusal> {
     let missing = |table: &str, name: &str| {
         (KELP_INVALID_ARGUMENT, format!("{table} lacks the function {name}"))
     };
@@ -145,7 +145,7 @@ fn backend(host: &Arc<Host>, callbacks: &KelpHost) -> Result<Backend, Refusal> {
             // SAFETY: as above.
             let table = unsafe { read_versioned(callbacks.storage) };
             let table = table.map_err(|status| wrong_size("kelp_storage", status))?;
-            let storage = HostStorage::new(host, table);
+            let storage = HostStorage::new(host, table, coordinators);
             Ok(Backend::Storage(storage.map_err(|name| missing("kelp_storage", name))?))
         }
         _ => Err((

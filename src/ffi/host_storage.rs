@@ -6,19 +6,22 @@
 
 use super::appends::Appends;
 use super::data::{KelpBytes, KelpStr};
+use super::groups::HostGroups;
 use super::host::Host;
 use super::operation::{Callback, KelpOp};
 use super::producer_state::ProducerState;
 use super::read::whole_batches;
+use super::records::RecordLogs;
 use super::snapshots::Snapshots;
 use super::status::Failure;
 use super::storage::*;
 use crate::protocol::wire::Uuid;
 use crate::record::batch::Batch;
+use crate::store::groups::Groups;
 use crate::store::topics::{Topic, Topics};
 use crate::store::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreError};
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -30,6 +33,7 @@ pub(super) struct HostStorage {
     known: Arc<Known>,
     partitions: Arc<Mutex<HashMap<PartitionId, Arc<Appends>>>>,
     snapshots: Option<Arc<Snapshots>>,
+    groups: Option<Arc<HostGroups>>,
 }
 
 /// The host's functions, those that are needed and those that may be missing.
@@ -56,16 +60,29 @@ struct Known {
 const SCAN_BYTES: usize = 1 << 20;
 
 impl HostStorage {
-    /// Asks the host for its topics. Gives the name of a function that is missing.
-    pub(super) fn new(host: &Arc<Host>, table: KelpStorage) -> Result<Arc<Self>, &'static str> {
-        let coordinator = (table.allocate_producer_ids, table.append_records, table.load_records);
-        let snapshots = match coordinator {
+    /// Asks the host for its topics. Gives the name of a function that is missing. `coordinators`
+    /// is how many there are to be of groups.
+    pub(super) fn new(
+        host: &Arc<Host>,
+        table: KelpStorage,
+        coordinators: i32,
+    ) -> Result<Arc<Self>, &'static str> {
+        let logs = match (table.allocate_producer_ids, table.append_records, table.load_records) {
             (None, None, None) => None,
             (Some(_), Some(append), Some(load)) => {
-                Some(Arc::new(Snapshots::new(host.clone(), append, load)))
+                Some(RecordLogs { host: host.clone(), append, load })
             }
             _ => return Err("allocate_producer_ids, append_records or load_records"),
         };
+        let groups = match (logs.clone(), table.commit_offsets, table.load_offsets) {
+            (_, None, None) => None,
+            (Some(logs), Some(commit), Some(load)) => {
+                Some(Arc::new(HostGroups::new(logs, commit, load)))
+            }
+            (None, ..) => return Err("append_records or load_records"),
+            _ => return Err("commit_offsets or load_offsets"),
+        };
+        let snapshots = logs.map(|logs| Arc::new(Snapshots::new(logs)));
         let storage = Arc::new(Self {
             host: host.clone(),
             table: Table {
@@ -86,19 +103,20 @@ impl HostStorage {
             }),
             partitions: Arc::default(),
             snapshots,
+            groups,
         });
-        storage.load_topics();
+        storage.load_topics(coordinators);
         Ok(storage)
     }
 
-    fn load_topics(&self) {
+    fn load_topics(&self, coordinators: i32) {
         let body = KelpLoadTopics {
             op: KelpOp::NEW,
             cluster_id: KelpStr::EMPTY,
             topics: ptr::null(),
             topic_count: 0,
         };
-        let known = self.known.clone();
+        let (known, groups) = (self.known.clone(), self.groups.clone());
         self.host.submit(
             self.table.load_topics,
             body,
@@ -125,7 +143,13 @@ impl HostStorage {
                 }
                 Ok((cluster_id, topics))
             },
-            move |answer| known.loaded(answer),
+            move |answer| match (answer, groups) {
+                (Ok(topics), Some(groups)) => {
+                    let then = move |opened: Result<(), _>| known.loaded(opened.map(|()| topics));
+                    groups.open(coordinators, Box::new(then));
+                }
+                (answer, _) => known.loaded(answer),
+            },
         );
     }
 
@@ -266,9 +290,13 @@ impl Storage for HostStorage {
         self.snapshots.is_some()
     }
 
-    /// Groups would have to be kept by the host's calls for their records and offsets.
     fn has_groups(&self) -> bool {
-        false
+        self.groups.is_some()
+    }
+
+    fn groups(&self) -> Option<Arc<dyn Groups>> {
+        let groups = self.groups.clone()?;
+        Some(groups)
     }
 
     async fn create_topic(&self, topic: Topic) -> Result<()> {
@@ -280,8 +308,8 @@ impl Storage for HostStorage {
                 topic: KelpTopic {
                     id: topic.id.0,
                     name: KelpStr::of(&topic.name),
-                    settings: settings.0.as_ptr(),
-                    setting_count: settings.0.len(),
+                    settings: settings.as_slice().as_ptr(),
+                    setting_count: settings.as_slice().len(),
                     partition_count: topic.partitions,
                     reserved: 0,
                 },
@@ -452,22 +480,5 @@ impl Storage for HostStorage {
             let newer = states.filter(|(_, state)| state.is_newer_than_snapshot()).collect();
             snapshots.put_all(newer).await;
         }
-    }
-}
-
-/// A topic's settings for the host, with the memory they point to.
-struct Settings(Vec<KelpSetting>, #[expect(dead_code)] BTreeMap<String, String>);
-
-// SAFETY: the pointers lead into strings that are kept beside them and that nobody changes.
-unsafe impl Send for Settings {}
-
-impl Settings {
-    fn new(configs: &BTreeMap<String, String>) -> Self {
-        let owned = configs.clone();
-        let setting = |(name, value): (&String, &String)| KelpSetting {
-            name: KelpStr::of(name),
-            value: KelpStr::of(value),
-        };
-        Self(owned.iter().map(setting).collect(), owned)
     }
 }

@@ -20,6 +20,7 @@ pub mod batch_builder;
 pub mod batch_reader;
 pub mod data;
 pub mod engine;
+mod groups;
 pub mod host;
 mod host_storage;
 pub mod log;
@@ -28,6 +29,7 @@ pub mod operation;
 mod producer_state;
 mod queue;
 mod read;
+mod records;
 #[cfg(test)]
 mod samples;
 mod signals;

@@ -3,8 +3,9 @@
 use super::data::{KelpBytes, KelpStr, Versioned};
 use super::objects::operations;
 use super::operation::{KelpOp, Operation};
+use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::mem::size_of;
+use std::mem::offset_of;
 
 pub const KELP_OP_LOAD_TOPICS: u32 = 16;
 pub const KELP_OP_CREATE_TOPIC: u32 = 17;
@@ -17,6 +18,8 @@ pub const KELP_OP_SEEK_TIME: u32 = 23;
 pub const KELP_OP_ALLOCATE_PRODUCER_IDS: u32 = 24;
 pub const KELP_OP_APPEND_RECORDS: u32 = 25;
 pub const KELP_OP_LOAD_RECORDS: u32 = 26;
+pub const KELP_OP_COMMIT_OFFSETS: u32 = 27;
+pub const KELP_OP_LOAD_OFFSETS: u32 = 28;
 
 /// A setting of a topic under its Kafka name, such as "retention.ms".
 #[repr(C)]
@@ -64,8 +67,36 @@ pub struct KelpRecord {
     pub reserved: u32,
 }
 
+/// The offset of a consumer group in a partition. Group, topic and partition are its key: the last
+/// one counts, and a tombstone deletes it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KelpOffset {
+    pub group: KelpStr,
+    pub topic: KelpStr,
+    /// The topic that the offset is of; a later one may have its name. All zeros: not known.
+    pub topic_id: [u8; 16],
+    pub partition: i32,
+    /// Of the last record that was read. -1: not known.
+    pub leader_epoch: i32,
+    /// The next record to be read.
+    pub offset: i64,
+    /// The client's own words; most often none.
+    pub metadata: KelpStr,
+    /// Milliseconds since 1970.
+    pub commit_timestamp: i64,
+    /// When it expires, in milliseconds since 1970. -1: as Kelp's settings say. To delete expired
+    /// offsets is Kelp's work, by tombstones.
+    pub expire_timestamp: i64,
+    /// 1: the offset is deleted, and only the key counts. Else 0.
+    pub is_tombstone: u32,
+    /// 0
+    pub reserved: u32,
+}
+
 /// Gives all topics: the first operation, asked once. Clients are served when it is completed,
-/// so a host completes it when it can serve; it may take its time.
+/// so a host completes it when it can serve; it may take its time. A host that keeps groups is
+/// then asked for the records of the log "groups", and clients are served after that.
 ///
 /// Completed with KELP_OK. With any other status the engine's state is KELP_STATE_FAILED.
 #[repr(C)]
@@ -211,7 +242,12 @@ pub struct KelpAllocateProducerIds {
 /// Stores records of a coordinator, all of them or none, behind those that were completed before.
 /// A log comes into being with its first record.
 ///
-/// Completed with KELP_OK: they are durable.
+/// For the log of a group coordinator there is never more than one append or commit under way. It
+/// is waited for as long as it takes: one that is never completed holds up the groups of that
+/// coordinator.
+///
+/// Completed with KELP_OK: they are durable. With any other status they may be there or not, but
+/// what is not there then never will be.
 #[repr(C)]
 pub struct KelpAppendRecords {
     pub op: KelpOp,
@@ -240,6 +276,43 @@ pub struct KelpLoadRecords {
     pub next_position: u64,
 }
 
+/// Stores offsets of consumer groups, all of them or none, in their order and behind those that
+/// were completed before.
+///
+/// For one log there is never more than one commit or append under way; what comes in meanwhile
+/// makes the next one. It is waited for as long as it takes: one that is never completed holds up the
+/// groups of that log, whose clients are told COORDINATOR_NOT_AVAILABLE.
+///
+/// Completed with KELP_OK: they are durable. With any other status they may be there or not, but
+/// what is not there then never will be; Kelp loads the log and its offsets again.
+#[repr(C)]
+pub struct KelpCommitOffsets {
+    pub op: KelpOp,
+    /// The log of the coordinator that has the groups. A group never changes its log, so a host
+    /// needs it only to find the offsets of a log together.
+    pub log: KelpStr,
+    pub offsets: *const KelpOffset,
+    pub offset_count: usize,
+}
+
+/// Gives the offsets that were committed with a log's name, in as many pieces as the host likes.
+/// For each key the last one is enough. None at all is no error.
+///
+/// Completed with KELP_OK.
+#[repr(C)]
+pub struct KelpLoadOffsets {
+    pub op: KelpOp,
+    pub log: KelpStr,
+    /// 0 for the first piece, then what `next_position` was.
+    pub position: u64,
+    /// out
+    pub offsets: *const KelpOffset,
+    /// out
+    pub offset_count: usize,
+    /// out: where the next piece begins. 0: there is none.
+    pub next_position: u64,
+}
+
 operations! {
     KelpLoadTopics => KELP_OP_LOAD_TOPICS,
     KelpCreateTopic => KELP_OP_CREATE_TOPIC,
@@ -252,14 +325,24 @@ operations! {
     KelpAllocateProducerIds => KELP_OP_ALLOCATE_PRODUCER_IDS,
     KelpAppendRecords => KELP_OP_APPEND_RECORDS,
     KelpLoadRecords => KELP_OP_LOAD_RECORDS,
+    KelpCommitOffsets => KELP_OP_COMMIT_OFFSETS,
+    KelpLoadOffsets => KELP_OP_LOAD_OFFSETS,
 }
 
 /// A log of the host's own, for the records of all topics.
 ///
 /// The functions for topics and records are needed. `seek_time` may be NULL: Kelp then searches
-/// from the log's start. The last three are the coordinator's: all set or all NULL. Without them
-/// there is no InitProducerId, and so no idempotent producer; producer state is then read from
-/// the whole log whenever a partition is opened.
+/// from the log's start.
+///
+/// `allocate_producer_ids`, `append_records` and `load_records` are the coordinators': all set or
+/// all NULL. Without them there is no InitProducerId, and so no idempotent producer; producer state
+/// is then read from the whole log whenever a partition is opened.
+///
+/// `commit_offsets` and `load_offsets` are for consumer groups: both set, together with the three
+/// above, or both NULL. Without them no groups are offered.
+///
+/// A host that gives its data to another engine, after `kelp_engine_free`, first completes what it
+/// has of the former one.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KelpStorage {
@@ -279,9 +362,35 @@ pub struct KelpStorage {
         Option<unsafe extern "C" fn(ctx: *mut c_void, op: *mut KelpAllocateProducerIds)>,
     pub append_records: Option<unsafe extern "C" fn(ctx: *mut c_void, op: *mut KelpAppendRecords)>,
     pub load_records: Option<unsafe extern "C" fn(ctx: *mut c_void, op: *mut KelpLoadRecords)>,
+    /// Since KELP_ABI_VERSION 3.
+    pub commit_offsets: Option<unsafe extern "C" fn(ctx: *mut c_void, op: *mut KelpCommitOffsets)>,
+    /// Since KELP_ABI_VERSION 3.
+    pub load_offsets: Option<unsafe extern "C" fn(ctx: *mut c_void, op: *mut KelpLoadOffsets)>,
 }
 
 // SAFETY: `repr(C)`, begins with its size, and all its fields may be zero.
 unsafe impl Versioned for KelpStorage {
-    const FIRST_SIZE: usize = size_of::<Self>();
+    const FIRST_SIZE: usize = offset_of!(Self, commit_offsets);
+}
+
+/// A topic's settings for the host, with the memory they point to.
+pub(super) struct Settings(Vec<KelpSetting>, #[expect(dead_code)] BTreeMap<String, String>);
+
+// SAFETY: the pointers lead into strings that are kept beside them and that nobody changes.
+unsafe impl Send for Settings {}
+
+impl Settings {
+    pub(super) fn new(configs: &BTreeMap<String, String>) -> Self {
+        let owned = configs.clone();
+        let setting = |(name, value): (&String, &String)| KelpSetting {
+            name: KelpStr::of(name),
+            value: KelpStr::of(value),
+        };
+        Self(owned.iter().map(setting).collect(), owned)
+    }
+
+    /// Stays valid when `self` is moved.
+    pub(super) fn as_slice(&self) -> &[KelpSetting] {
+        &self.0
+    }
 }

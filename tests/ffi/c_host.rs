@@ -13,14 +13,14 @@ const REQUEST_TIMED_OUT: i16 = 7;
 const KAFKA_STORAGE_ERROR: i16 = 56;
 
 /// `tests/ffi/host.c`, running.
-struct Host {
+pub(crate) struct Host {
     process: Child,
     answers: BufReader<ChildStdout>,
     port: u16,
 }
 
 impl Host {
-    fn start(kind: &str, properties: &str) -> Self {
+    pub(crate) fn start(kind: &str, properties: &str) -> Self {
         Self::start_with(&[kind, properties])
     }
 
@@ -34,18 +34,18 @@ impl Host {
         Self { process, answers, port }
     }
 
-    fn say(&mut self, words: &str) {
+    pub(crate) fn say(&mut self, words: &str) {
         writeln!(self.process.stdin.as_ref().unwrap(), "{words}").unwrap();
         assert_eq!(line(&mut self.answers), "done");
     }
 
     /// A client, when the host serves.
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(self.port)
     }
 
     /// Ends the process; with a leak or another mistake it does not end well.
-    fn ends_clean(mut self) {
+    pub(crate) fn ends_clean(mut self) {
         drop(self.process.stdin.take());
         let status = self.process.wait().unwrap();
         assert!(status.success(), "{status}");

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 pub(crate) struct Client {
@@ -26,8 +27,39 @@ pub(crate) struct Fetched {
 
 const PRODUCE: i16 = 0;
 const FETCH: i16 = 1;
+const OFFSET_COMMIT: i16 = 8;
+const OFFSET_FETCH: i16 = 9;
+const FIND_COORDINATOR: i16 = 10;
+const JOIN_GROUP: i16 = 11;
+const HEARTBEAT: i16 = 12;
+const SYNC_GROUP: i16 = 14;
 const API_VERSIONS: i16 = 18;
 const CREATE_TOPICS: i16 = 19;
+
+const COORDINATOR_LOAD_IN_PROGRESS: i16 = 14;
+
+/// The member of a group, or one who is none and only commits offsets.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Member {
+    group: String,
+    generation: i32,
+    id: String,
+}
+
+impl Member {
+    pub(crate) fn none_of(group: &str) -> Self {
+        Self { group: group.to_owned(), generation: -1, id: String::new() }
+    }
+
+    /// How most requests of a member begin.
+    fn body(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        put_text(&mut body, &self.group);
+        body.extend(self.generation.to_be_bytes());
+        put_text(&mut body, &self.id);
+        body
+    }
+}
 
 impl Client {
     pub(crate) fn connect(port: u16) -> Self {
@@ -94,7 +126,7 @@ impl Client {
 
     fn produced(&mut self) -> Produced {
         let answer = self.answer();
-        let mut answer = partition_of(&answer[4..]);
+        let mut answer = partition_of(&answer);
         let error_code = i16::from_be_bytes(take(&mut answer));
         Produced { error_code, base_offset: i64::from_be_bytes(take(&mut answer)) }
     }
@@ -103,7 +135,7 @@ impl Client {
     pub(crate) fn fetch(&mut self, topic: &str, offset: i64) -> Fetched {
         self.send(FETCH, 6, &fetch_body(topic, offset));
         let answer = self.answer();
-        let mut answer = partition_of(&answer[8..]);
+        let mut answer = partition_of(&answer[4..]);
         let error_code = i16::from_be_bytes(take(&mut answer));
         let high_watermark = i64::from_be_bytes(take(&mut answer));
         let _last_stable_and_log_start_offset: [u8; 16] = take(&mut answer);
@@ -124,6 +156,108 @@ impl Client {
         self.stream.read_exact(&mut [0]).unwrap();
         self.stream.shutdown(Shutdown::Write).unwrap();
         socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+
+    /// The error code of a FindCoordinator for a group.
+    pub(crate) fn find_coordinator(&mut self, group: &str) -> i16 {
+        let mut body = Vec::new();
+        put_text(&mut body, group);
+        let answer = self.call(FIND_COORDINATOR, 0, &body);
+        i16::from_be_bytes(take(&mut &answer[..]))
+    }
+
+    /// Joins a group as its only member and leader, and assigns nothing.
+    pub(crate) fn join(&mut self, group: &str) -> Member {
+        self.try_join(group).expect("the coordinator lets it join")
+    }
+
+    /// Joins, or gives the error code of JoinGroup.
+    pub(crate) fn try_join(&mut self, group: &str) -> Result<Member, i16> {
+        let mut body = Vec::new();
+        put_text(&mut body, group);
+        body.extend(30_000i32.to_be_bytes()); // session timeout
+        put_text(&mut body, ""); // a new member
+        put_text(&mut body, "test");
+        body.extend(array_of_one());
+        put_text(&mut body, "protocol");
+        body.extend(0i32.to_be_bytes()); // no metadata
+        let answer = self.call_until_loaded(JOIN_GROUP, 0, &body, |answer| answer);
+        let mut answer = &answer[..];
+        match i16::from_be_bytes(take(&mut answer)) {
+            0 => {}
+            code => return Err(code),
+        }
+        let generation = i32::from_be_bytes(take(&mut answer));
+        let (_protocol, leader) = (take_text(&mut answer), take_text(&mut answer));
+        let member = Member { group: group.to_owned(), generation, id: take_text(&mut answer) };
+        assert_eq!(member.id, leader);
+
+        let mut body = member.body();
+        body.extend(array_of_one());
+        put_text(&mut body, &member.id);
+        body.extend(0i32.to_be_bytes()); // no assignment
+        let answer = self.call(SYNC_GROUP, 0, &body);
+        assert_eq!(i16::from_be_bytes(take(&mut &answer[..])), 0);
+        Ok(member)
+    }
+
+    /// The error code of a heartbeat.
+    pub(crate) fn heartbeat(&mut self, member: &Member) -> i16 {
+        let answer = self.call_until_loaded(HEARTBEAT, 0, &member.body(), |answer| answer);
+        i16::from_be_bytes(take(&mut &answer[..]))
+    }
+
+    /// Commits an offset of partition 0, as a member or as no member of its group; gives the error
+    /// code.
+    pub(crate) fn commit(&mut self, member: &Member, topic: &str, offset: i64, words: &str) -> i16 {
+        let mut body = member.body();
+        body.extend((-1i64).to_be_bytes()); // kept as long as the broker says
+        body.extend(array_of_one());
+        put_text(&mut body, topic);
+        body.extend(array_of_one());
+        body.extend(0i32.to_be_bytes());
+        body.extend(offset.to_be_bytes());
+        put_text(&mut body, words);
+        let answer = self.call_until_loaded(OFFSET_COMMIT, 2, &body, partition_of);
+        i16::from_be_bytes(take(&mut partition_of(&answer)))
+    }
+
+    /// The committed offset of partition 0 and the words with it, or the error code.
+    pub(crate) fn committed(&mut self, group: &str, topic: &str) -> Result<(i64, String), i16> {
+        let mut body = Vec::new();
+        put_text(&mut body, group);
+        body.extend(array_of_one());
+        put_text(&mut body, topic);
+        body.extend(array_of_one());
+        body.extend(0i32.to_be_bytes());
+        fn code(answer: &[u8]) -> &[u8] {
+            let mut answer = &partition_of(answer)[8..];
+            take_text(&mut answer);
+            answer
+        }
+        let answer = self.call_until_loaded(OFFSET_FETCH, 1, &body, code);
+        let error_code = i16::from_be_bytes(take(&mut code(&answer)));
+        let mut answer = partition_of(&answer);
+        let committed = (i64::from_be_bytes(take(&mut answer)), take_text(&mut answer));
+        if error_code == 0 { Ok(committed) } else { Err(error_code) }
+    }
+
+    /// Asks again, as clients do, while the coordinator reads what it kept. `code` finds the error
+    /// code in an answer.
+    fn call_until_loaded(
+        &mut self,
+        key: i16,
+        version: i16,
+        body: &[u8],
+        code: fn(&[u8]) -> &[u8],
+    ) -> Vec<u8> {
+        loop {
+            let answer = self.call(key, version, body);
+            if i16::from_be_bytes(take(&mut code(&answer))) != COORDINATOR_LOAD_IN_PROGRESS {
+                return answer;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn call(&mut self, key: i16, version: i16, body: &[u8]) -> Vec<u8> {
@@ -170,7 +304,8 @@ fn fetch_body(topic: &str, offset: i64) -> Vec<u8> {
 
 /// What an answer for one partition of one topic, which begins with the array of topics, says
 /// behind the partition's number.
-fn partition_of(mut answer: &[u8]) -> &[u8] {
+fn partition_of(answer: &[u8]) -> &[u8] {
+    let mut answer = &answer[4..];
     take_text(&mut answer);
     &answer[8..]
 }
@@ -184,9 +319,11 @@ fn put_text(to: &mut Vec<u8>, text: &str) {
     to.extend(text.as_bytes());
 }
 
-fn take_text(from: &mut &[u8]) {
+fn take_text(from: &mut &[u8]) -> String {
     let len = u16::from_be_bytes(take(from));
-    *from = &from[usize::from(len)..];
+    let (text, rest) = from.split_at(usize::from(len));
+    *from = rest;
+    String::from_utf8(text.to_vec()).unwrap()
 }
 
 fn take<const N: usize>(from: &mut &[u8]) -> [u8; N] {

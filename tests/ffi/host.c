@@ -66,10 +66,13 @@ CONTROLLED(create_topic, kelp_create_topic)
 CONTROLLED(open_partition, kelp_open_partition)
 CONTROLLED(append, kelp_append)
 CONTROLLED(read_batches, kelp_read)
+CONTROLLED(append_records, kelp_append_records)
+CONTROLLED(commit_offsets, kelp_commit_offsets)
 
 static kind *const kinds[] = {
     &kind_put_new,     &kind_get,          &kind_list,           &kind_delete_keys, &kind_load_topics,
     &kind_create_topic, &kind_open_partition, &kind_append,       &kind_read_batches,
+    &kind_append_records, &kind_commit_offsets,
 };
 
 static void release_all(host *memory) {
@@ -100,6 +103,8 @@ int main(int argc, char **argv) {
   storage.open_partition = test_open_partition;
   storage.append = test_append;
   storage.read = test_read_batches;
+  storage.append_records = test_append_records;
+  storage.commit_offsets = test_commit_offsets;
   kelp_objects objects = memory_objects;
   objects.put_new = test_put_new;
   objects.get = test_get;

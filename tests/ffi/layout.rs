@@ -73,9 +73,18 @@ layout! {
     KelpLoadRecords = kelp_load_records {
         op, log, position, records, record_count, next_position
     };
+    KelpOffset = kelp_offset {
+        group, topic, topic_id, partition, leader_epoch, offset, metadata, commit_timestamp,
+        expire_timestamp, is_tombstone, reserved
+    };
+    KelpCommitOffsets = kelp_commit_offsets { op, log, offsets, offset_count };
+    KelpLoadOffsets = kelp_load_offsets {
+        op, log, position, offsets, offset_count, next_position
+    };
     KelpStorage = kelp_storage {
         struct_size, reserved, load_topics, create_topic, delete_topic, open_partition, append,
-        read, set_log_start, seek_time, allocate_producer_ids, append_records, load_records
+        read, set_log_start, seek_time, allocate_producer_ids, append_records, load_records,
+        commit_offsets, load_offsets
     };
     KelpBatchFields = kelp_batch_fields {
         struct_size, attributes, base_offset, last_offset_delta, leader_epoch, producer_id,

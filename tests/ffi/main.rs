@@ -7,6 +7,7 @@ mod build;
 mod c_host;
 mod cases;
 mod client;
+mod groups;
 mod header;
 mod layout;
 mod rust_host;

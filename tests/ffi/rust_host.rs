@@ -11,6 +11,7 @@ use kelp::ffi::status::*;
 use kelp::ffi::storage::*;
 use kelp::protocol::wire::Uuid;
 use kelp::record::batch::Batch;
+use kelp::store::groups::Committed;
 use kelp::store::memory::Memory;
 use kelp::store::topics::Topic;
 use kelp::store::{PartitionId, Storage, StoreError};
@@ -23,26 +24,31 @@ use tokio::runtime::Runtime;
 
 const OK: i16 = 0;
 const INIT_PRODUCER_ID: i16 = 22;
+/// Commit, fetch and delete offsets, all of the classic protocol, and what administrators ask.
+const GROUP_APIS: [i16; 10] = [8, 9, 11, 12, 13, 14, 15, 16, 42, 47];
 
 /// The name of a coordinator's log, and a key in it.
 type Key = (String, Vec<u8>);
 
 /// Keeps the data as the engine's own memory store does, and counts what it is asked.
-struct Host {
+pub(crate) struct Host {
     data: Memory,
     /// Of all coordinators' logs: the last value of each key.
     records: Mutex<BTreeMap<Key, Vec<u8>>>,
+    /// By log, group, topic and partition.
+    offsets: Mutex<BTreeMap<(String, String, String, i32), Committed>>,
     bytes_read: AtomicU64,
     appends: AtomicU64,
     runtime: Runtime,
 }
 
 impl Host {
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
         Arc::new(Self {
             data: Memory::default(),
             records: Mutex::default(),
+            offsets: Mutex::default(),
             bytes_read: AtomicU64::new(0),
             appends: AtomicU64::new(0),
             runtime: runtime.unwrap(),
@@ -60,15 +66,34 @@ impl Host {
     }
 }
 
+/// What a host's table has besides topics and records.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub(crate) enum Offers {
+    Nothing,
+    Coordinators,
+    Groups,
+}
+
 /// An engine on a host, serving on a port.
-struct Engine {
+pub(crate) struct Engine {
     engine: *mut KelpEngine,
     port: u16,
 }
 
 impl Engine {
-    fn start(host: &Arc<Host>, coordinators: bool) -> Self {
-        let table = table(coordinators);
+    fn start(host: &Arc<Host>, offers: Offers) -> Self {
+        Self::start_with(host, offers, c"")
+    }
+
+    pub(crate) fn start_with(host: &Arc<Host>, offers: Offers, properties: &CStr) -> Self {
+        let table = table(offers);
+        let config = KelpConfig {
+            struct_size: size_of::<KelpConfig>() as u32,
+            io_threads: 2,
+            dispatch_threads: 0,
+            reserved: 0,
+            properties: properties.as_ptr(),
+        };
         let callbacks = KelpHost {
             struct_size: size_of::<KelpHost>() as u32,
             log_level: 0,
@@ -84,8 +109,7 @@ impl Engine {
         // SAFETY: the structs are filled, the buffer is as long as said, and the host outlives
         // the engine.
         unsafe {
-            let made =
-                kelp_engine_new(ptr::null(), &callbacks, &mut engine, error.as_mut_ptr(), 256);
+            let made = kelp_engine_new(&config, &callbacks, &mut engine, error.as_mut_ptr(), 256);
             assert_eq!(made, KELP_OK, "{:?}", CStr::from_ptr(error.as_ptr()));
             let listening = kelp_engine_listen(engine, c"127.0.0.1:0".as_ptr(), &mut port);
             assert_eq!(listening, KELP_OK);
@@ -93,11 +117,11 @@ impl Engine {
         Self { engine, port }
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(self.port)
     }
 
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         // SAFETY: the engine is freed only when this value is dropped.
         assert_eq!(unsafe { kelp_engine_stop(self.engine, 5_000) }, KELP_OK);
     }
@@ -110,7 +134,8 @@ impl Drop for Engine {
     }
 }
 
-fn table(coordinators: bool) -> KelpStorage {
+fn table(offers: Offers) -> KelpStorage {
+    let (coordinators, groups) = (offers >= Offers::Coordinators, offers >= Offers::Groups);
     KelpStorage {
         struct_size: size_of::<KelpStorage>() as u32,
         reserved: 0,
@@ -125,6 +150,8 @@ fn table(coordinators: bool) -> KelpStorage {
         allocate_producer_ids: if coordinators { Some(allocate_producer_ids) } else { None },
         append_records: if coordinators { Some(append_records) } else { None },
         load_records: if coordinators { Some(load_records) } else { None },
+        commit_offsets: if groups { Some(commit_offsets) } else { None },
+        load_offsets: if groups { Some(load_offsets) } else { None },
     }
 }
 
@@ -324,23 +351,81 @@ unsafe extern "C" fn load_records(ctx: *mut c_void, op: *mut KelpLoadRecords) {
     });
 }
 
-#[test]
-fn it_passes_the_cases() {
-    let host = Host::new();
-    cases::pass(Engine::start(&host, true).port);
+unsafe extern "C" fn commit_offsets(ctx: *mut c_void, op: *mut KelpCommitOffsets) {
+    later(ctx, op, async |host, op| {
+        let mut offsets = host.offsets.lock().unwrap();
+        // SAFETY: the engine's array is there until the operation is completed.
+        for offset in unsafe { slice(op.offsets, op.offset_count) } {
+            let (group, topic) = (text(offset.group), text(offset.topic));
+            let key = (text(op.log), group, topic, offset.partition);
+            let committed = Committed {
+                offset: offset.offset,
+                leader_epoch: offset.leader_epoch,
+                metadata: text(offset.metadata).into(),
+                commit_timestamp: offset.commit_timestamp,
+                expire_timestamp: offset.expire_timestamp,
+                topic_id: Uuid(offset.topic_id),
+            };
+            match offset.is_tombstone {
+                0 => offsets.insert(key, committed),
+                _ => offsets.remove(&key),
+            };
+        }
+        Ok(())
+    });
+}
+
+/// One offset at a time.
+unsafe extern "C" fn load_offsets(ctx: *mut c_void, op: *mut KelpLoadOffsets) {
+    later(ctx, op, async |host, op| {
+        let log = text(op.log);
+        let offsets = host.offsets.lock().unwrap();
+        let mut of_log = offsets.iter().filter(|((name, ..), _)| *name == log);
+        let Some(((_, group, topic, partition), committed)) = of_log.nth(op.position as usize)
+        else {
+            return Ok(());
+        };
+        let offset = KelpOffset {
+            group: give_text(&mut op.op, group),
+            topic: give_text(&mut op.op, topic),
+            topic_id: committed.topic_id.0,
+            partition: *partition,
+            leader_epoch: committed.leader_epoch,
+            offset: committed.offset,
+            metadata: give_text(&mut op.op, &committed.metadata),
+            commit_timestamp: committed.commit_timestamp,
+            expire_timestamp: committed.expire_timestamp,
+            is_tombstone: 0,
+            reserved: 0,
+        };
+        (op.offsets, op.offset_count) = (give(&mut op.op, &[offset]), 1);
+        op.next_position = op.position + 1;
+        Ok(())
+    });
 }
 
 #[test]
-fn producer_ids_are_offered_only_by_a_host_that_keeps_coordinators() {
+fn it_passes_the_cases() {
     let host = Host::new();
-    assert!(Engine::start(&host, true).client().api_keys().contains(&INIT_PRODUCER_ID));
-    assert!(!Engine::start(&host, false).client().api_keys().contains(&INIT_PRODUCER_ID));
+    cases::pass(Engine::start(&host, Offers::Groups).port);
+}
+
+#[test]
+fn a_host_is_offered_to_clients_as_what_it_keeps() {
+    let host = Host::new();
+    let offered = |offers| {
+        let keys = Engine::start(&host, offers).client().api_keys();
+        (keys.contains(&INIT_PRODUCER_ID), GROUP_APIS.map(|key| keys.contains(&key)))
+    };
+    assert_eq!(offered(Offers::Groups), (true, [true; 10]));
+    assert_eq!(offered(Offers::Coordinators), (true, [false; 10]));
+    assert_eq!(offered(Offers::Nothing), (false, [false; 10]));
 }
 
 #[test]
 fn batches_go_behind_what_another_process_appended() {
     let host = Host::new();
-    let engine = Engine::start(&host, true);
+    let engine = Engine::start(&host, Offers::Groups);
     let mut client = engine.client();
     assert_eq!(client.create_topic("t"), OK);
     assert_eq!(client.produce("t", &batch(b"one"), 10_000).base_offset, 0);
@@ -351,12 +436,12 @@ fn batches_go_behind_what_another_process_appended() {
 }
 
 /// A producer's batch that comes again after a restart is answered with its first place.
-fn a_retry_is_known_after_a_restart(coordinators: bool) -> u64 {
+fn a_retry_is_known_after_a_restart(offers: Offers) -> u64 {
     let host = Host::new();
     let producer = Producer { id: 7, epoch: 0 };
     let large = vec![b'x'; 100_000];
     {
-        let engine = Engine::start(&host, coordinators);
+        let engine = Engine::start(&host, offers);
         let mut client = engine.client();
         assert_eq!(client.create_topic("t"), OK);
         for sequence in 0..20 {
@@ -366,7 +451,7 @@ fn a_retry_is_known_after_a_restart(coordinators: bool) -> u64 {
         }
         engine.stop();
     }
-    let engine = Engine::start(&host, coordinators);
+    let engine = Engine::start(&host, offers);
     let again = idempotent_batch(&large, producer, 18);
     let produced = engine.client().produce("t", &again, 10_000);
     assert_eq!(produced, Produced { error_code: OK, base_offset: 18 });
@@ -375,14 +460,14 @@ fn a_retry_is_known_after_a_restart(coordinators: bool) -> u64 {
 
 #[test]
 fn producer_state_is_read_from_the_snapshot_and_else_from_the_log() {
-    assert_eq!(a_retry_is_known_after_a_restart(true), 0);
-    assert!(a_retry_is_known_after_a_restart(false) > 20 * 100_000);
+    assert_eq!(a_retry_is_known_after_a_restart(Offers::Coordinators), 0);
+    assert!(a_retry_is_known_after_a_restart(Offers::Nothing) > 20 * 100_000);
 }
 
 #[test]
 fn what_comes_in_during_an_append_goes_with_the_next_one() {
     let host = Host::new();
-    let engine = Engine::start(&host, true);
+    let engine = Engine::start(&host, Offers::Groups);
     let mut client = engine.client();
     assert_eq!(client.create_topic("t"), OK);
     client.produce_many("t", 200, &batch(b"one"));

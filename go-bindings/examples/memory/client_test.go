@@ -18,8 +18,18 @@ type client struct {
 const (
 	produceKey      = 0
 	fetchKey        = 1
+	offsetCommitKey = 8
+	offsetFetchKey  = 9
+	joinGroupKey    = 11
+	heartbeatKey    = 12
+	syncGroupKey    = 14
 	apiVersionsKey  = 18
 	createTopicsKey = 19
+)
+
+const (
+	coordinatorLoadInProgress = 14
+	notCoordinator            = 16
 )
 
 func connect(t testing.TB, port int) *client {
@@ -116,6 +126,94 @@ func (c *client) fetch(topic string, offset int64) []byte {
 		c.t.Fatalf("Fetch answers %d", code)
 	}
 	return answer[2+8+8+4+4:]
+}
+
+// member is one of a group, or, with the generation -1, one who is none and only commits offsets.
+type member struct {
+	group      string
+	generation int32
+	id         string
+}
+
+// body is how most requests of a member begin.
+func (m member) body() []byte {
+	body := binary.BigEndian.AppendUint32(text(nil, m.group), uint32(m.generation))
+	return text(body, m.id)
+}
+
+// ask asks a coordinator, again while it reads what it kept. The error code stands in the answer where
+// codeAt says.
+func (c *client) ask(key, version uint16, body []byte, codeAt func(answer []byte) int) (answer []byte, code uint16) {
+	c.t.Helper()
+	for {
+		c.send(key, version, body)
+		answer = c.answer()
+		code = binary.BigEndian.Uint16(answer[codeAt(answer):])
+		if code != coordinatorLoadInProgress {
+			return answer, code
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// must is ask for an answer that says that all is well.
+func (c *client) must(key, version uint16, body []byte, codeAt func(answer []byte) int) []byte {
+	c.t.Helper()
+	answer, code := c.ask(key, version, body, codeAt)
+	if code != 0 {
+		c.t.Fatalf("the API %d answers %d", key, code)
+	}
+	return answer
+}
+
+func atStart([]byte) int { return 0 }
+
+func atEnd(answer []byte) int { return len(answer) - 2 }
+
+// join makes a member, the only one, which assigns nothing.
+func (c *client) join(group string) member {
+	c.t.Helper()
+	body := text(nil, group)
+	body = binary.BigEndian.AppendUint32(body, 30_000) // session timeout
+	body = text(text(body, ""), "test")
+	body = append(text(array(body), "protocol"), 0, 0, 0, 0) // no metadata
+	answer := c.must(joinGroupKey, 0, body, atStart)
+	m := member{group: group, generation: int32(binary.BigEndian.Uint32(answer[2:]))}
+	rest := answer[6+2+len("protocol"):]
+	m.id = string(rest[2 : 2+binary.BigEndian.Uint16(rest)]) // it leads
+	body = append(text(array(m.body()), m.id), 0, 0, 0, 0)   // no assignment
+	c.must(syncGroupKey, 0, body, atStart)
+	return m
+}
+
+func (c *client) heartbeat(m member) {
+	c.t.Helper()
+	c.must(heartbeatKey, 0, m.body(), atStart)
+}
+
+// commit commits an offset of partition 0.
+func (c *client) commit(m member, topic string, offset int64, metadata string) {
+	c.t.Helper()
+	if code := c.tryCommit(m, topic, offset, metadata); code != 0 {
+		c.t.Fatalf("OffsetCommit answers %d", code)
+	}
+}
+
+func (c *client) tryCommit(m member, topic string, offset int64, metadata string) uint16 {
+	c.t.Helper()
+	body := append(m.body(), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff) // as long as the broker says
+	body = append(array(text(array(body), topic)), 0, 0, 0, 0)
+	body = text(binary.BigEndian.AppendUint64(body, uint64(offset)), metadata)
+	_, code := c.ask(offsetCommitKey, 2, body, atEnd)
+	return code
+}
+
+// committed gives the offset of partition 0, and the metadata with it.
+func (c *client) committed(group, topic string) (int64, string) {
+	c.t.Helper()
+	body := append(array(text(array(text(nil, group)), topic)), 0, 0, 0, 0)
+	answer := c.must(offsetFetchKey, 1, body, atEnd)[4+2+len(topic)+4+4:]
+	return int64(binary.BigEndian.Uint64(answer)), string(answer[8+2 : len(answer)-2])
 }
 
 func array(to []byte) []byte { return append(to, 0, 0, 0, 1) }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,10 +21,10 @@ import (
 )
 
 // start serves on a port until the test ends.
-func start(t testing.TB, storage kelp.Storage) (*kelp.Engine, int) {
+func start(t testing.TB, storage kelp.Storage, properties ...string) (*kelp.Engine, int) {
 	t.Helper()
 	states := make(chan kelp.State, 8)
-	engine, err := kelp.New(kelp.Config{IOThreads: 2}, kelp.Host{
+	engine, err := kelp.New(kelp.Config{IOThreads: 2, Properties: properties}, kelp.Host{
 		Storage: storage,
 		State:   func(state kelp.State, _ string) { states <- state },
 	})
@@ -75,6 +77,65 @@ func TestWhatIsProducedIsFetchedAndKnownAfterARestart(t *testing.T) {
 	if len(fetched) != 2*len(retry) {
 		t.Fatalf("%d bytes of two batches of %d", len(fetched), len(retry))
 	}
+}
+
+func TestAGroupAndItsOffsetsAreKnownAfterARestart(t *testing.T) {
+	storage := newMemory()
+	engine, port := start(t, storage, "group.initial.rebalance.delay.ms=0")
+	c := connect(t, port)
+	c.createTopic("t")
+	m := c.join("g")
+	c.commit(m, "t", 7, "seven")
+	for n := range int64(2 * atOnce) {
+		c.commit(member{group: fmt.Sprint("simple-", n%5), generation: -1}, "t", n, "")
+	}
+	if err := engine.Stop(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	engine.Close()
+
+	_, port = start(t, storage)
+	c = connect(t, port)
+	c.heartbeat(m)
+	if offset, metadata := c.committed("g", "t"); offset != 7 || metadata != "seven" {
+		t.Fatalf("committed is %d with %q", offset, metadata)
+	}
+	for n := range int64(5) {
+		if offset, _ := c.committed(fmt.Sprint("simple-", n), "t"); offset != 2*atOnce-5+n {
+			t.Fatalf("committed by simple-%d is %d", n, offset)
+		}
+	}
+}
+
+// failing is a storage that keeps offsets only as long as it is told to.
+type failing struct {
+	*memory
+	fails atomic.Bool
+}
+
+func (f *failing) CommitOffsets(ctx context.Context, log string, offsets []kelp.Offset) error {
+	if f.fails.Load() {
+		return errors.New("the disk is full")
+	}
+	return f.memory.CommitOffsets(ctx, log, offsets)
+}
+
+func TestAnOffsetThatIsNotStoredIsNotAcknowledged(t *testing.T) {
+	storage := &failing{memory: newMemory()}
+	_, port := start(t, storage)
+	c := connect(t, port)
+	c.createTopic("t")
+	none := member{group: "g", generation: -1}
+	c.commit(none, "t", 1, "")
+	storage.fails.Store(true)
+	if code := c.tryCommit(none, "t", 2, ""); code != notCoordinator {
+		t.Fatalf("OffsetCommit answers %d", code)
+	}
+	storage.fails.Store(false)
+	if offset, _ := c.committed("g", "t"); offset != 1 {
+		t.Fatalf("committed is %d", offset)
+	}
+	c.commit(none, "t", 3, "")
 }
 
 // A vectored write to a connection that the client has reset raises SIGPIPE, which ends a Go

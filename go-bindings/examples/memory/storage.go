@@ -18,6 +18,7 @@ type memory struct {
 	topics         map[kelp.TopicID]kelp.Topic
 	partitions     map[partitionID]*partition
 	records        map[string][]kelp.Record
+	offsets        map[string][]kelp.Offset
 	nextProducerID int64
 }
 
@@ -53,6 +54,7 @@ func newMemory() *memory {
 		topics:     make(map[kelp.TopicID]kelp.Topic),
 		partitions: make(map[partitionID]*partition),
 		records:    make(map[string][]kelp.Record),
+		offsets:    make(map[string][]kelp.Offset),
 	}
 }
 
@@ -216,18 +218,45 @@ func (m *memory) AppendRecords(_ context.Context, log string, lent []kelp.Record
 	return nil
 }
 
-// recordsAtOnce keeps a piece of LoadRecords small.
-const recordsAtOnce = 1000
+// atOnce keeps a piece of LoadRecords and LoadOffsets small.
+const atOnce = 1000
 
 func (m *memory) LoadRecords(_ context.Context, log string, position uint64) ([]kelp.Record, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := m.records[log]
+	records, next := piece(m.records[log], position)
+	return records, next, nil
+}
+
+// piece gives what stands at position, and where the next piece begins, 0 if there is none.
+func piece[T any](all []T, position uint64) ([]T, uint64) {
 	from := min(position, uint64(len(all)))
-	to := min(from+recordsAtOnce, uint64(len(all)))
+	to := min(from+atOnce, uint64(len(all)))
 	next := to
 	if to == uint64(len(all)) {
 		next = 0
 	}
-	return slices.Clone(all[from:to]), next, nil
+	return slices.Clone(all[from:to]), next
+}
+
+func (m *memory) CommitOffsets(_ context.Context, log string, offsets []kelp.Offset) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, offset := range offsets {
+		same := func(o kelp.Offset) bool {
+			return o.Group == offset.Group && o.Topic == offset.Topic && o.Partition == offset.Partition
+		}
+		m.offsets[log] = slices.DeleteFunc(m.offsets[log], same)
+		if !offset.Tombstone {
+			m.offsets[log] = append(m.offsets[log], offset)
+		}
+	}
+	return nil
+}
+
+func (m *memory) LoadOffsets(_ context.Context, log string, position uint64) ([]kelp.Offset, uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	offsets, next := piece(m.offsets[log], position)
+	return offsets, next, nil
 }
