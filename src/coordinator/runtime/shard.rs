@@ -308,7 +308,17 @@ where
 
     /// Gives out the answers that waited for the oldest append.
     fn stored(&self, state: &mut State<M>, stored: Result<(), ErrorCode>) {
-        let State::Serving(serving) = state else { return };
+        let serving = match state {
+            State::Serving(serving) => serving,
+            // It ended meanwhile, and the answers wait for this still.
+            State::Ended(held) => {
+                if let Some(first) = held.front_mut() {
+                    first.stored = Some(Box::pin(std::future::ready(stored)));
+                }
+                return;
+            }
+            State::Loading(_) => return,
+        };
         match stored {
             Ok(()) => {
                 let Some(held) = serving.held.pop_front() else { return };

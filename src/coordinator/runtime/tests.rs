@@ -355,6 +355,17 @@ async fn without_a_topic_there_is_no_coordinator_and_with_a_new_one_there_is_a_n
 }
 
 #[tokio::test]
+async fn what_is_stored_while_the_machine_ends_is_answered() {
+    let f = Fixture::loaded().await;
+    let asked = f.ask(Ask::Add(1));
+    // Now the shard's task waits for the store. It learns of both at once.
+    tokio::task::yield_now().await;
+    f.script.store();
+    f.runtime.end();
+    assert_eq!(asked.await, Ok(1));
+}
+
+#[tokio::test]
 async fn at_the_end_what_is_under_way_is_answered_and_the_others_are_sent_away() {
     let f = Fixture::loaded().await;
     let waiting = f.ask(Ask::Wait(60_000));
