@@ -18,10 +18,10 @@ use super::opening::Opening;
 use super::putting::{self, Outcome};
 use crate::record::batch::Batch;
 use crate::store::objects::Objects;
-use crate::store::{Opened, Owner, PartitionId, Result, StoreError};
+use crate::store::{Opened, PartitionId, Result, State, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -35,6 +35,8 @@ pub(super) struct Journal {
     pub nonce: u64,
     pub keys: Keys,
     pub epoch: i32,
+    /// Of the whole store.
+    state: watch::Sender<State>,
     inner: Mutex<Inner>,
     /// Something to do for the writer.
     submitted: Notify,
@@ -57,7 +59,7 @@ pub(super) struct Inner {
     pub next: Position,
     /// When the last put or look began that proved that nobody took over.
     pub proof: Instant,
-    pub fenced: Option<Owner>,
+    pub is_fenced: bool,
     closing: bool,
 }
 
@@ -103,7 +105,7 @@ pub(super) struct Refused {
 /// How the writer ended.
 pub(super) enum End {
     Closed,
-    Fenced(Owner),
+    Fenced,
     Failed(String),
 }
 
@@ -113,6 +115,7 @@ impl Journal {
         options: Options,
         nonce: u64,
         keys: Keys,
+        state: watch::Sender<State>,
         opening: Opening,
     ) -> Self {
         let Opening { log, proof } = opening;
@@ -126,7 +129,7 @@ impl Journal {
             sent: VecDeque::new(),
             next,
             proof,
-            fenced: None,
+            is_fenced: false,
             closing: false,
         };
         Self {
@@ -135,6 +138,7 @@ impl Journal {
             nonce,
             keys,
             epoch: next.epoch,
+            state,
             inner: Mutex::new(inner),
             submitted: Notify::new(),
             progress: Notify::new(),
@@ -186,7 +190,7 @@ impl Journal {
     }
 
     fn submit(&self, inner: &mut Inner, frame: Frame) -> Result<oneshot::Receiver<Result<i64>>> {
-        if inner.fenced.is_some() {
+        if inner.is_fenced {
             return Err(StoreError::Fenced);
         }
         if inner.closing || frame.len() > MOST_BYTES {
@@ -250,7 +254,7 @@ impl Journal {
     /// is answered then.
     pub(super) async fn run(self: Arc<Self>) -> End {
         let end = self.write().await;
-        let error = if matches!(end, End::Fenced(_)) { StoreError::Fenced } else { ended() };
+        let error = if matches!(end, End::Fenced) { StoreError::Fenced } else { ended() };
         let mut inner = self.lock();
         inner.closing = true;
         inner.assigned.clear();
@@ -268,8 +272,8 @@ impl Journal {
     async fn write(&self) -> End {
         let mut puts = JoinSet::new();
         loop {
-            if let Some(owner) = self.lock().fenced.clone() {
-                return End::Fenced(owner);
+            if self.lock().is_fenced {
+                return End::Fenced;
             }
             while let Some(group) = self.group() {
                 self.send(&mut puts, group);
@@ -324,7 +328,7 @@ impl Journal {
 
     fn resolve(&self, puts: &mut JoinSet<putting::Resolved>, resolved: putting::Resolved) {
         let mut inner = self.lock();
-        if inner.fenced.is_some() {
+        if inner.is_fenced {
             return;
         }
         let Some(i) = inner.sent.iter().position(|sent| sent.at == resolved.at) else {
@@ -372,9 +376,9 @@ impl Journal {
     pub(super) fn fence(&self, object: &[u8]) {
         let owner = putting::owner_of(object);
         tracing::warn!(address = owner.address, pid = owner.pid, "another process took over");
-        let mut inner = self.lock();
-        inner.fenced = Some(owner);
-        drop(inner);
+        // First, so that who is told that it must look for another owner finds it.
+        self.state.send_replace(State::Fenced(owner));
+        self.lock().is_fenced = true;
         self.submitted.notify_one();
         self.progress.notify_waiters();
     }

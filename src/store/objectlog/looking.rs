@@ -11,7 +11,7 @@ impl Journal {
     /// An owner that could not look at the journal for a while serves nothing: not for safety, but
     /// so that nobody reads for long what a successor has left behind.
     pub(super) fn check_fresh(&self, inner: &Inner) -> Result<()> {
-        if inner.fenced.is_some() {
+        if inner.is_fenced {
             return Err(StoreError::Fenced);
         }
         if inner.proof.elapsed() > self.options.lag_bound {
@@ -28,7 +28,7 @@ impl Journal {
             let progress = self.progress.notified();
             let (at, idle) = {
                 let inner = self.lock();
-                if inner.fenced.is_some() {
+                if inner.is_fenced {
                     return Err(StoreError::Fenced);
                 }
                 // A put that began after this call is committed.

@@ -254,8 +254,8 @@ impl Shared {
         tasks.spawn(journal.clone().look_when_idle());
         tasks.spawn(follow(metadata, self.options.metadata_interval));
         match journal.run().await {
-            End::Closed => {}
-            End::Fenced(owner) => drop(self.state.send_replace(State::Fenced(owner))),
+            // The state says already who took over.
+            End::Closed | End::Fenced => {}
             End::Failed(text) => drop(self.state.send_replace(State::Failed(text))),
         }
         Ok(())
@@ -273,7 +273,7 @@ impl Shared {
             metadata.refresh().await?;
         }
         check_gaps(&metadata, &opening.log)?;
-        let journal = Journal::new(objects, options, self.nonce, keys, opening);
+        let journal = Journal::new(objects, options, self.nonce, keys, self.state.clone(), opening);
         Ok(Serving { journal: Arc::new(journal), metadata })
     }
 
