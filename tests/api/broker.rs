@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use kelp::config::Config;
 use kelp::engine::{Backend, Engine, ThreadOptions};
-use kelp::messages::{create_topics, find_coordinator, offset_fetch};
+use kelp::messages::{create_topics, find_coordinator, list_groups};
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
 use kelp::protocol::wire::{Reader, Str, Wire, Writer};
@@ -80,16 +80,15 @@ impl Broker {
         assert_eq!(answer.topics[0].error_code, ErrorCode::None, "{answer:?}");
     }
 
-    /// Where the coordinator of a group is; its topic is there then, and it has read its records.
+    /// Where the coordinator of a group is; its topic is there then, and all of it was read.
     pub(crate) fn find_coordinator(&self, group: &str) -> (String, i32) {
         let request = find_coordinator::Request { key: group.into(), ..Default::default() };
         let answer: find_coordinator::Response = self.ask(ApiKey::FindCoordinator, 3, &request);
         assert_eq!(answer.error_code, ErrorCode::None, "{answer:?}");
-        // The coordinator may be another broker by now, which is no matter here.
+        // It may be another broker by now, which is no matter here.
         let _ = self.until_loaded(|broker| {
-            let group_id = group.into();
-            let request = offset_fetch::Request { group_id, ..Default::default() };
-            let answer: offset_fetch::Response = broker.ask(ApiKey::OffsetFetch, 7, &request);
+            let request = list_groups::Request::default();
+            let answer: list_groups::Response = broker.ask(ApiKey::ListGroups, 0, &request);
             if answer.error_code.is_error() { Err(answer.error_code) } else { Ok(()) }
         });
         (answer.host.to_string(), answer.port)
