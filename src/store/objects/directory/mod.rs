@@ -58,8 +58,8 @@ enum At {
     Pack(Place),
 }
 
-/// A file of its own costs about as much as the bytes of an object of this size. Larger ones are written side by
-/// side, smaller ones one after the other.
+/// Larger objects have a file each, so that several are written side by side. Beside the bytes of
+/// such an object the cost of its file is small; where exactly the line is best was not measured.
 const LARGE_BYTES: usize = 256 << 10;
 
 /// A pack of so many bytes gets no more objects.
