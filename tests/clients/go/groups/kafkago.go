@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,20 +52,33 @@ func serveKafkaGo(m *member, generation *kafka.Generation) {
 	}
 	sayPartitions(m, "ASSIGNED", partitions)
 	var reading sync.WaitGroup
+	lost := make(chan int, len(partitions))
 	for _, assigned := range generation.Assignments[m.topic] {
 		reading.Add(1)
 		generation.Start(func(ctx context.Context) {
 			defer reading.Done()
-			if err := readKafkaGo(m, ctx, generation, assigned); err != nil {
+			err := readKafkaGo(m, ctx, generation, assigned)
+			if errors.Is(err, errNotCommitted) {
+				fmt.Fprintln(os.Stderr, err)
+				lost <- assigned.ID
+			} else if err != nil {
 				m.say("FAILED", err)
 			}
 		})
 	}
 	generation.Start(func(context.Context) {
 		reading.Wait()
+		close(lost)
+		for partition := range lost {
+			m.say("LOST", partition)
+			partitions = slices.DeleteFunc(partitions, func(p int) bool { return p == partition })
+		}
 		sayPartitions(m, "REVOKED", partitions)
 	})
 }
+
+// errNotCommitted is what a generation answers to commits when its connection to the coordinator is gone: it has no other, and ends.
+var errNotCommitted = errors.New("not committed")
 
 func readKafkaGo(m *member, ctx context.Context, generation *kafka.Generation, assigned kafka.PartitionAssignment) error {
 	reader := kafka.NewReader(kafka.ReaderConfig{
@@ -84,7 +98,7 @@ func readKafkaGo(m *member, ctx context.Context, generation *kafka.Generation, a
 		}
 		m.say("RECORD", read.Partition, read.Offset)
 		if err := generation.CommitOffsets(map[string]map[int]int64{m.topic: {read.Partition: read.Offset + 1}}); err != nil {
-			return fmt.Errorf("commit: %w", err)
+			return fmt.Errorf("%w: %w", errNotCommitted, err)
 		}
 		m.say("COMMITTED", read.Partition, read.Offset+1)
 	}
