@@ -18,11 +18,13 @@ impl Network {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let network = self.clone();
+        let is_listening = self.listening.subscribe();
         tokio::spawn(async move {
             tokio::select! {
                 () = network.accept(listener) => {}
                 () = network.reached(Phase::Draining) => {}
             }
+            drop(is_listening);
         });
         Ok(())
     }

@@ -29,6 +29,8 @@ pub struct Network {
     /// The memory of requests that are read or handled.
     requests: Budget,
     connections: Arc<Connections>,
+    /// Every listener's task has a receiver, and drops it when its socket is closed.
+    listening: watch::Sender<()>,
     phase: watch::Sender<Phase>,
 }
 
@@ -85,8 +87,8 @@ impl Network {
             _ => Budget::new(usize::MAX),
         };
         let connections = Arc::new(Connections::new(config));
-        let phase = watch::Sender::new(Phase::Open);
-        Arc::new(Self { broker, limits, requests, connections, phase })
+        let (listening, phase) = (watch::Sender::new(()), watch::Sender::new(Phase::Open));
+        Arc::new(Self { broker, limits, requests, connections, listening, phase })
     }
 
     /// Serves a connection to its end, in a task of its own. Must be called in the runtime.
@@ -186,6 +188,7 @@ impl Network {
     /// way, at most so long. A connection is closed when it has all its answers; true if all are.
     pub async fn drain(&self, within: Duration) -> bool {
         self.enter(Phase::Draining);
+        self.listening.closed().await;
         timeout(within, self.connections.all_closed()).await.is_ok()
     }
 

@@ -8,7 +8,7 @@ use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
 use kelp::store::{Owner, State, objects};
 use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -32,8 +32,11 @@ fn successor() -> Owner {
 fn a_stop_answers_what_is_under_way_and_takes_nothing_new() {
     let storage = Arc::new(Held::new(State::Serving));
     let broker = Broker::on(storage.clone(), "");
+    // An address of its own: no other test may get the port when it is free again.
+    let alone = Ipv4Addr::new(127, 0, 0, 2);
+    let port = broker.engine.listen(&format!("{alone}:0")).unwrap();
     let mut client = broker.connect();
-    let mut idle = broker.connect();
+    let mut idle = Client::new(TcpStream::connect((alone, port)).unwrap());
     client.send(ApiKey::CreateTopics, 7, &creation("late", 20_000));
     storage.until_asked(1);
     thread::scope(|scope| {
@@ -45,7 +48,7 @@ fn a_stop_answers_what_is_under_way_and_takes_nothing_new() {
         assert!(client.is_closed());
     });
     assert!(*broker.engine.ended().borrow());
-    assert!(TcpStream::connect(("127.0.0.1", broker.port)).is_err(), "nobody listens");
+    assert!(TcpStream::connect((alone, port)).is_err(), "nobody listens");
     assert!(broker.engine.listen("127.0.0.1:0").is_err());
 }
 
@@ -58,7 +61,7 @@ fn a_stop_does_not_wait_longer_than_it_may() {
     storage.until_asked(1);
     let begin = Instant::now();
     broker.engine.stop(Duration::from_millis(200));
-    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
     assert!(client.is_closed());
 }
 
@@ -72,7 +75,7 @@ fn neither_stop_nor_drop_hangs_with_a_store_that_never_answers() {
     let begin = Instant::now();
     broker.engine.stop(Duration::ZERO);
     drop(broker);
-    assert!(begin.elapsed() < Duration::from_secs(12), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
     assert_eq!(Arc::strong_count(&storage), 1, "nothing of the engine is left");
 }
 
@@ -170,7 +173,7 @@ fn who_is_fenced_names_the_successor_and_ends() {
 
     assert!(client.is_closed());
     let seconds = begin.elapsed().as_secs();
-    assert!((9..=13).contains(&seconds), "it ended after {seconds} s");
+    assert!((9..=30).contains(&seconds), "it ended after {seconds} s");
     while !*broker.engine.ended().borrow() {
         assert!(begin.elapsed() < PATIENCE);
         thread::yield_now();
