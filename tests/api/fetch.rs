@@ -225,8 +225,8 @@ fn a_client_that_knows_another_leader_is_told() {
 #[test]
 fn a_poll_waits_for_a_record_and_not_longer() {
     let broker = clicks();
-    let poll = Request { max_wait_ms: 10_000, min_bytes: 1, ..fetch("clicks", 2) };
-    let begin = Instant::now();
+    // Longer than the client waits for an answer.
+    let poll = Request { max_wait_ms: 60_000, min_bytes: 1, ..fetch("clicks", 2) };
     let answer = thread::scope(|scope| {
         let poll = scope.spawn(|| ask(&broker, 12, &poll));
         thread::sleep(Duration::from_millis(200));
@@ -234,7 +234,6 @@ fn a_poll_waits_for_a_record_and_not_longer() {
         poll.join().unwrap()
     });
     assert_eq!(read(&answer), [(2, "c".to_string())]);
-    assert!(begin.elapsed() < Duration::from_secs(5));
 
     let poll = Request { max_wait_ms: 300, min_bytes: 1, ..fetch("clicks", 3) };
     let begin = Instant::now();
@@ -250,18 +249,16 @@ fn a_parked_poll_is_told_that_another_process_took_over() {
     let broker = Broker::on(storage.clone(), "");
     broker.create("clicks", 1);
     let mut client = broker.connect();
-    let poll = Request { max_wait_ms: 10_000, min_bytes: 1, ..fetch("clicks", 0) };
+    let poll = Request { max_wait_ms: 60_000, min_bytes: 1, ..fetch("clicks", 0) };
     client.send(ApiKey::Fetch, 16, &{
         let mut poll = poll;
         poll.topics[0].topic_id = broker.topic_id("clicks");
         poll
     });
     thread::sleep(Duration::from_millis(200));
-    let begin = Instant::now();
     let owner = Owner { address: "kafka.example:9093".into(), ..Owner::default() };
     storage.enter(State::Fenced(owner));
     let (_, answer): (_, Response) = client.receive(ApiKey::Fetch, 16);
-    assert!(begin.elapsed() < Duration::from_secs(5));
     let partition = &answer.responses[0].partitions[0];
     assert_eq!(partition.error_code, ErrorCode::NotLeaderOrFollower);
     let leader = (partition.current_leader.leader_id, partition.current_leader.leader_epoch);
