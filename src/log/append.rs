@@ -220,7 +220,10 @@ impl Partition {
         state.log_start_offset = opened.log_start_offset;
         state.log_end_offset = opened.log_end_offset;
         state.high_watermark = opened.log_end_offset;
-        state.leader_epoch = opened.leader_epoch;
+        if state.leader_epoch != opened.leader_epoch {
+            state.leader_epoch = opened.leader_epoch;
+            state.epoch_start_offset = opened.log_end_offset;
+        }
         state.producers = opened.producers;
         state.parked.drain(..).for_each(|parked| parked.wake());
         for pending in std::mem::take(&mut state.pending) {

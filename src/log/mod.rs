@@ -3,9 +3,11 @@
 //!
 //! A [`Partition`] is opened on first use. Producers go through [`append`], which gives a batch
 //! its offsets before it is stored and makes it visible after; consumers through [`fetch`], which
-//! parks in [`waiting`] until there is enough; [`offsets`] finds a place by time.
+//! parks in [`waiting`] until there is enough; [`offsets`] finds a place by time, [`epochs`] where
+//! a leader's records end.
 
 pub mod append;
+pub mod epochs;
 pub mod fetch;
 pub mod idempotence;
 pub mod offsets;

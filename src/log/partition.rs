@@ -23,6 +23,8 @@ pub(super) struct State {
     /// All below it is stored; consumers see no more.
     pub high_watermark: i64,
     pub leader_epoch: i32,
+    /// The log end when this epoch began.
+    pub epoch_start_offset: i64,
     /// What all batches up to the log end say of their producers, the pending ones too.
     pub producers: Producers,
     /// Batches that have their place and are not yet stored, in the order of their offsets.
@@ -48,6 +50,7 @@ pub struct Bounds {
     /// The end of what `read_committed` shows: the high watermark, until there are transactions.
     pub last_stable_offset: i64,
     pub leader_epoch: i32,
+    pub(super) epoch_start_offset: i64,
     pub(super) visible_bytes: u64,
 }
 
@@ -58,6 +61,7 @@ impl Partition {
             log_end_offset: opened.log_end_offset,
             high_watermark: opened.log_end_offset,
             leader_epoch: opened.leader_epoch,
+            epoch_start_offset: opened.log_end_offset,
             producers: opened.producers,
             pending: VecDeque::new(),
             is_committing: false,
@@ -92,6 +96,7 @@ impl Partition {
             high_watermark: state.high_watermark,
             last_stable_offset: state.high_watermark,
             leader_epoch: state.leader_epoch,
+            epoch_start_offset: state.epoch_start_offset,
             visible_bytes: state.visible_bytes,
         })
     }

@@ -8,7 +8,9 @@ use crate::record::batch::Batch;
 use crate::record::testing::Draft;
 use crate::store::memory::Memory;
 use crate::store::topics::{Topic, Topics};
-use crate::store::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreError};
+use crate::store::{
+    BoxFuture, EpochStart, Opened, PartitionId, Result, State, Storage, StoreError,
+};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -28,6 +30,7 @@ pub(super) struct Scripted {
     pub(super) opens: AtomicUsize,
     /// What the next openings answer instead of the truth.
     pub(super) openings: Mutex<VecDeque<Result<Opened>>>,
+    pub(super) epochs: Mutex<Vec<EpochStart>>,
 }
 
 /// An append that was submitted and is not yet carried out.
@@ -117,6 +120,10 @@ impl Storage for Scripted {
         }
     }
 
+    async fn epochs(&self, _partition: PartitionId) -> Result<Vec<EpochStart>> {
+        Ok(self.epochs.lock().unwrap().clone())
+    }
+
     fn append(
         &self,
         partition: PartitionId,
@@ -170,6 +177,7 @@ impl Fixture {
             reads: AtomicUsize::new(0),
             opens: AtomicUsize::new(0),
             openings: Mutex::default(),
+            epochs: Mutex::default(),
         });
         let (id, name) = (PARTITION.topic, "clicks".into());
         store.create_topic(Topic { id, name, partitions: 2, ..Topic::default() }).await.unwrap();

@@ -44,6 +44,13 @@ pub struct Opened {
     pub producers: Producers,
 }
 
+/// A leader epoch, and where in the log its records begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochStart {
+    pub epoch: i32,
+    pub start_offset: i64,
+}
+
 /// The process that has the data, as others are told of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
@@ -132,6 +139,12 @@ pub trait Storage: Send + Sync + 'static {
     /// partition: asked for every partition of a Metadata answer.
     fn leader_epoch(&self, _partition: PartitionId) -> Option<i32> {
         None
+    }
+
+    /// The leader epochs of which records were appended, in their order. A store that keeps none
+    /// may leave it so: all that its records say then is that they are older than its opening.
+    async fn epochs(&self, _partition: PartitionId) -> Result<Vec<EpochStart>> {
+        Ok(Vec::new())
     }
 
     /// Appends batches, stamped from `expected_base_offset` on, exactly there, or appends nothing.

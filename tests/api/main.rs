@@ -19,6 +19,7 @@ mod groups;
 mod init_producer_id;
 mod list_offsets;
 mod metadata;
+mod offset_for_leader_epoch;
 mod offsets;
 mod produce;
 mod storage;

@@ -14,10 +14,10 @@
 
 use super::format::{self, HEADER_BYTES, Header, Kind, Malformed};
 use super::keys::{Name, Position};
-use super::state::{Entry, EpochStart, Image, Partition};
+use super::state::{Entry, Image, Partition};
 use crate::protocol::wire::Uuid;
-use crate::store::PartitionId;
 use crate::store::producers::{BATCHES_KEPT, Producer, ProducerBatch, Producers};
+use crate::store::{EpochStart, PartitionId};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 pub(super) fn encode(name: Name, nonce: u64, image: &Image) -> Bytes {

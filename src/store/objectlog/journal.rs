@@ -18,7 +18,7 @@ use super::opening::Opening;
 use super::putting::{self, Outcome};
 use crate::record::batch::Batch;
 use crate::store::objects::Objects;
-use crate::store::{Opened, PartitionId, Result, State, StoreError};
+use crate::store::{EpochStart, Opened, PartitionId, Result, State, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{Notify, oneshot, watch};
@@ -248,6 +248,13 @@ impl Journal {
             }
             progress.await;
         }
+    }
+
+    pub(super) fn epochs(&self, partition: PartitionId) -> Result<Vec<EpochStart>> {
+        let inner = self.lock();
+        self.check_fresh(&inner)?;
+        let state = inner.log.image.partitions.get(&partition);
+        Ok(state.map(|state| state.epochs.clone()).unwrap_or_default())
     }
 
     /// The writer. Ends when this process is fenced, or closed and all is stored; who waits still

@@ -35,7 +35,9 @@ pub use faults::{Faults, Rule};
 
 use super::objects::Objects;
 use super::topics::{Topic, Topics};
-use super::{BoxFuture, Opened, Owner, PartitionId, Result, State, Storage, StoreError};
+use super::{
+    BoxFuture, EpochStart, Opened, Owner, PartitionId, Result, State, Storage, StoreError,
+};
 use crate::protocol::wire::Uuid;
 use crate::record::batch::Batch;
 use bytes::Bytes;
@@ -362,6 +364,10 @@ impl Storage for ObjectLog {
 
     fn leader_epoch(&self, _partition: PartitionId) -> Option<i32> {
         self.shared.serving.get().map(|serving| serving.journal.epoch)
+    }
+
+    async fn epochs(&self, partition: PartitionId) -> Result<Vec<EpochStart>> {
+        self.shared.journal(partition)?.epochs(partition)
     }
 
     fn append(

@@ -5,8 +5,8 @@
 
 use super::format::{Body, Frame};
 use super::keys::{Name, Position};
-use crate::store::PartitionId;
 use crate::store::producers::Producers;
+use crate::store::{EpochStart, PartitionId};
 use std::collections::BTreeMap;
 
 /// All partitions, as they are before the journal's object at `position`.
@@ -25,12 +25,6 @@ pub(super) struct Partition {
     pub producers: Producers,
     /// The live segments, in the order of their offsets. Ranges never overlap.
     pub entries: Vec<Entry>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EpochStart {
-    pub epoch: i32,
-    pub start_offset: i64,
 }
 
 /// One range of offsets of a partition in a segment.
