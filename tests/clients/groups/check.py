@@ -11,6 +11,7 @@ from group import PARTITIONS, START_S, Group
 CLIENTS_AT_ONCE = 4
 SHORT_SESSION_MS = 10_000
 LONG_SESSION_MS = 30_000  # nothing may wait for it
+MIXED = "java", "confluent-kafka-python", "franz-go", "kafka-python"
 
 
 def join_and_leave(group):
@@ -65,6 +66,21 @@ def static_restart(group):
     return f"{records} records, {group.rules.read_again()} of them again"
 
 
+def mixed_join_and_leave(group, build):
+    """A library reads what the others say of themselves when it leads, and what another one assigns when it does not."""
+    for name in MIXED:
+        group.start(name, command=CLIENTS[name].member(build))
+        group.until_shared(START_S + group.rebalance_ms / 1000)
+    # The first one leads; after it, another does.
+    for name in MIXED[:-1]:
+        group.leave(name)
+        group.until_shared(group.session_ms / 1000)
+    records = PARTITIONS * group.until_all_is_read()
+    group.rules.must_read_once()
+    group.leave(MIXED[-1])
+    return f"{records} records, each once"
+
+
 def scenarios(client):
     yield "three join one after the other, and leave", join_and_leave, client.assignor, LONG_SESSION_MS
     yield "two of three crash, and one comes back", crash, client.assignor, SHORT_SESSION_MS
@@ -74,39 +90,55 @@ def scenarios(client):
         yield "three join and leave with cooperative-sticky", cooperative_join_and_leave, "cooperative-sticky", LONG_SESSION_MS
 
 
+def check(name, title, scenario, command, broker, folder, assignor, session_ms):
+    """Runs a scenario with a new group; returns whether it passed."""
+    started, verdict = time.monotonic(), "FAIL"
+    try:
+        group = Group(name, command, broker, folder, assignor, session_ms)
+        try:
+            said = f"{scenario(group)}; at most {group.longest_s:.1f} s without a share"
+        finally:
+            group.close()
+        verdict = "ok"
+    except kwire.Fail as failure:
+        said = f"{failure} ({folder} has what all said)"
+    except Exception as failure:  # a broken test is a failed test, and the others go on
+        said = f"{type(failure).__name__}: {failure}"
+    print(f"{verdict:4} {name}: {title} ({time.monotonic() - started:.1f} s): {said}", flush=True)
+    return verdict == "ok"
+
+
 def check_client(name, broker, build):
-    """Runs all scenarios of one client; returns how many passed and failed."""
-    client, passed, failed = CLIENTS[name], 0, 0
+    """Runs all scenarios of one client; returns which passed."""
+    client = CLIENTS[name]
     if client.cannot:
         print(f"     {name} cannot {'; '.join(client.cannot)}", flush=True)
-    for title, scenario, assignor, session_ms in scenarios(client):
-        folder = folder_of(build, name, scenario.__name__)
-        started, verdict = time.monotonic(), "FAIL"
-        try:
-            group = Group(name, client.member(build), broker, folder, assignor, session_ms)
-            try:
-                said = f"{scenario(group)}; at most {group.longest_s:.1f} s without a share"
-            finally:
-                group.close()
-            verdict = "ok"
-        except kwire.Fail as failure:
-            said = f"{failure} ({folder} has what all said)"
-        except Exception as failure:  # a broken test is a failed test, and the others go on
-            said = f"{type(failure).__name__}: {failure}"
-        passed, failed = passed + (verdict == "ok"), failed + (verdict != "ok")
-        print(f"{verdict:4} {name}: {title} ({time.monotonic() - started:.1f} s): {said}", flush=True)
-    return passed, failed
+    return [
+        check(name, title, scenario, client.member(build), broker, folder_of(build, name, scenario.__name__), assignor, session_ms)
+        for title, scenario, assignor, session_ms in scenarios(client)
+    ]
+
+
+def check_mixed(broker, build):
+    def scenario(group):
+        return mixed_join_and_leave(group, build)
+
+    title, folder = f"{', '.join(MIXED)} join one group, and leave", folder_of(build, "mixed", mixed_join_and_leave.__name__)
+    return [check("mixed", title, scenario, None, broker, folder, "range", LONG_SESSION_MS)]
 
 
 def main():
     build, broker, *names = sys.argv[1:]
     if unknown := set(names) - set(CLIENTS):
         sys.exit(f"no client {', '.join(sorted(unknown))}")
+    names, broker, build = names or CLIENTS, address(broker), Path(build)
+    checks = [lambda name=name: check_client(name, broker, build) for name in names]
+    if set(MIXED) <= set(names):
+        checks.append(lambda: check_mixed(broker, build))
     with ThreadPoolExecutor(CLIENTS_AT_ONCE) as pool:
-        results = list(pool.map(lambda name: check_client(name, address(broker), Path(build)), names or CLIENTS))
-    passed, failed = (sum(column) for column in zip(*results))
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(failed > 0)
+        passed = [passed for results in pool.map(lambda check: check(), checks) for passed in results]
+    print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed")
+    sys.exit(not all(passed))
 
 
 main()

@@ -27,10 +27,11 @@ class Group:
         threading.Thread(target=self.read_lines, daemon=True).start()
         self.producer = Producer(broker, self.topic, self.lines)
 
-    def start(self, member, instance=""):
+    def start(self, member, instance="", command=None):
+        """Starts a member: by `command` if it is not one of the group's client."""
         arguments = "{}:{}".format(*self.broker), self.name, self.topic, member, self.assignor, self.session_ms, self.rebalance_ms, HEARTBEAT_MS, instance
         with open(self.folder / f"{member}.stderr", "w") as log:
-            process = subprocess.Popen([*self.command, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=self.pipe_in, stderr=log)
+            process = subprocess.Popen([*(command or self.command), *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=self.pipe_in, stderr=log)
         self.processes[member] = process
         # Through the pipe, so that it comes after all that the process said.
         self.watching.append(threading.Thread(target=lambda: os.write(self.pipe_in, f"{member} ENDED {process.wait()}\n".encode())))
