@@ -326,6 +326,8 @@ func (b *bench) idle(ctx context.Context, count int) error {
 		return err
 	}
 	defer closeAll()
+	// What earlier workloads left to do is not what members cost.
+	settle(b.session)
 	before := memory(b.session)
 	var all []*member
 	for n := range count / idleGroupSize {

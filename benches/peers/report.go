@@ -51,7 +51,7 @@ func report(out io.Writer, files []string) error {
 		case strings.HasPrefix(r.Workload, "join-"):
 			rows = append(rows, row{r.Workload, "ms", func(r result) float64 { return r.Seconds * 1000 }})
 		case strings.HasPrefix(r.Workload, "idle-"):
-			rows = append(rows, row{r.Workload, "cores", func(r result) float64 { return r.CPU }},
+			rows = append(rows, row{r.Workload, "% of a core", func(r result) float64 { return 100 * r.CPU }},
 				row{r.Workload, "KiB a member", func(r result) float64 { return r.MemberBytes / 1024 }})
 		default:
 			rows = append(rows, row{r.Workload, "MB/s", func(r result) float64 { return r.Megabytes }})
