@@ -68,7 +68,8 @@ class Group:
         # A member that crashed may have committed what it could not say any more: its successor tells, when it has something to read.
         self.until(lambda: self.rules.in_use == partitions, "all partitions to be read", within_s)
         count = self.producer.end()
-        self.until(lambda: all(self.rules.committed[partition] == count for partition in partitions), f"all {count} records of each partition to be read", START_S)
+        self.until(lambda: all(self.rules.committed[partition] == count for partition in partitions), f"all {count} records of each partition to be read", START_S,
+                   self.rules.committed.total)
         stored = self.kwire.committed(self.name, [{"name": self.topic, "parts": sorted(partitions)}])
         offsets = {stored[self.topic, partition]["off"] for partition in partitions}
         kwire.want(offsets == {count}, f"{count} is committed, and OffsetFetch says {offsets}")
@@ -81,9 +82,10 @@ class Group:
         self.rules.in_use.clear()
         self.producer = Producer(self.broker, self.topic, self.lines, count)
 
-    def until(self, condition, what, within_s):
-        """Reads what the members say until `condition`."""
-        deadline = time.monotonic() + within_s
+    def until(self, condition, what, within_s, progress=lambda: None):
+        """Reads what the members say until `condition`. The time begins anew with each `progress`: a client that commits each record by itself may have
+        very many before it."""
+        reached, deadline = progress(), time.monotonic() + within_s
         while not condition():
             try:
                 line = self.lines.get(timeout=max(deadline - time.monotonic(), 0))
@@ -91,6 +93,8 @@ class Group:
                 has = ", ".join(f"{member} has {sorted(self.rules.owned(member))}" for member in self.processes)
                 raise kwire.Fail(f"waited {within_s} s for {what}; {has}") from None
             self.rules.apply(line)
+            if reached != progress():
+                reached, deadline = progress(), time.monotonic() + within_s
 
     def read_lines(self):
         with os.fdopen(self.pipe_out) as pipe, open(self.folder / "lines", "w") as log:

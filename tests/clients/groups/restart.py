@@ -77,7 +77,9 @@ class Restarts:
 
 def main():
     build, broker, command, *names = sys.argv[1:]
-    with open(Path(build) / "work/groups/broker.log", "w") as log:
+    work = Path(build) / "work/groups"
+    work.mkdir(parents=True, exist_ok=True)
+    with open(work / "broker.log", "w") as log:
         server = Broker(command, address(broker), log)
         try:
             restarts = Restarts(names or CLIENTS, address(broker), Path(build))
