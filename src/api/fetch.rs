@@ -3,12 +3,13 @@
 //! Versions 0–3 are of clients that know message sets only, so what was read is converted (KIP-283).
 //! A set may begin before the offset that was asked for: clients leave out what they did not ask for.
 //!
-//! No fetch session is opened yet: session id 0 tells the client to ask for all its partitions
-//! each time (KIP-227), and a request in a session is told that there is none.
+//! A request in a session is made one for all partitions of that first, and its answer loses what the
+//! client knows: see [`super::fetch_sessions`].
 //!
 //! Source: KIP-74, KIP-227, KIP-320, KIP-516; `KafkaApis.handleFetchRequest` of Apache Kafka 4.4, for
 //! message sets `LazyDownConversionRecords` of 3.9.
 
+use super::fetch_sessions::Turn;
 use super::successor::Successor;
 use super::{Broker, Context, Reply};
 use crate::config::topic::text;
@@ -25,6 +26,7 @@ use crate::store::topics::{Topic, Topics};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// The last version of clients that ask for their partitions in the same order each time. If only
 /// the first batch came whole, others could stay behind it for ever (KIP-74).
@@ -39,15 +41,14 @@ const FIRST_ZSTD_VERSION: i16 = 10;
 /// Up to this version, clients do not know KAFKA_STORAGE_ERROR.
 const LAST_VERSION_WITHOUT_STORAGE_ERROR: i16 = 5;
 
-/// The session epochs of requests outside of a session: one that would open one, one that doesn't.
-const SESSIONLESS_EPOCHS: [i32; 2] = [0, -1];
-
-pub async fn handle(cx: &Context, request: Request) -> Reply<Response> {
-    if !SESSIONLESS_EPOCHS.contains(&request.session_epoch) {
-        let error_code = ErrorCode::FetchSessionIdNotFound;
-        return Reply::Ready(Response { error_code, ..Default::default() });
-    }
+pub async fn handle(cx: &Context, mut request: Request) -> Reply<Response> {
+    let uses_topic_ids = cx.api_version >= FIRST_TOPIC_ID_VERSION;
+    let turn = match cx.broker.fetch_sessions.begin(&mut request, uses_topic_ids, Instant::now()) {
+        Ok(turn) => turn,
+        Err(error_code) => return Reply::Ready(Response { error_code, ..Default::default() }),
+    };
     let mut answer = Answer {
+        turn,
         version: cx.api_version,
         isolation: Isolation::from_level(request.isolation_level),
         is_follower: request.replica_id.max(request.replica_state.replica_id) >= 0,
@@ -104,6 +105,7 @@ impl Isolation {
 
 /// The answer to a request: partitions without an error are those of the fetch, in its order.
 struct Answer {
+    turn: Turn,
     version: i16,
     isolation: Result<Isolation, ErrorCode>,
     is_follower: bool,
@@ -209,6 +211,7 @@ impl Answer {
         if is_lost && let Some(successor) = Successor::of(broker) {
             self.name_leader(&successor, topics);
         }
+        broker.fetch_sessions.finish(self.turn, &mut self.response, Instant::now());
         self.response
     }
 

@@ -16,6 +16,7 @@ pub mod describe_configs;
 pub mod describe_groups;
 pub mod describe_topic_partitions;
 pub mod fetch;
+mod fetch_sessions;
 pub mod find_coordinator;
 mod groups;
 pub mod heartbeat;
@@ -51,6 +52,7 @@ use crate::protocol::wire::Str;
 use crate::record::validate::Rules;
 use crate::store::topics::Topics;
 use crate::store::{BoxFuture, Owner, State, Storage};
+use fetch_sessions::FetchSessions;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use turns::Turns;
@@ -92,6 +94,7 @@ pub struct Broker {
     pub log: Arc<Log>,
     pub groups: Runtime<Shard>,
     pub producer_ids: ProducerIds,
+    fetch_sessions: FetchSessions,
     /// What is asked of batches for a topic that sets no config.
     default_rules: Rules,
     /// Turns to decompress much: as many as there are I/O threads.
@@ -106,6 +109,7 @@ impl Broker {
         Self {
             default_rules: produce::rules(&Configs::new(), &config),
             groups: Runtime::of_groups(&config, storage.clone(), log.clone()),
+            fetch_sessions: FetchSessions::new(config.max_incremental_fetch_session_cache_slots),
             turns: Turns::new(config.num_io_threads.unsigned_abs() as usize),
             config,
             log,

@@ -84,6 +84,8 @@ properties! {
     log_message_timestamp_after_max_ms: i64 = 3_600_000, "log.message.timestamp.after.max.ms", Allowed::AtLeast(0);
     /// The most bytes that a fetch answers.
     fetch_max_bytes: i32 = 57_671_680, "fetch.max.bytes", Allowed::AtLeast(1024);
+    /// The most fetch sessions at a time; clients without one name all their partitions each time.
+    max_incremental_fetch_session_cache_slots: i32 = 1000, "max.incremental.fetch.session.cache.slots", Allowed::AtLeast(0);
     /// The largest request. A connection that announces a larger one is closed.
     socket_request_max_bytes: i32 = 104_857_600, "socket.request.max.bytes", Allowed::AtLeast(1);
     /// The most bytes of requests that are being read or handled. While they are used up, nothing

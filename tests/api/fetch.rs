@@ -1,7 +1,7 @@
 use crate::batch::{Batch, fetch, message_set, produce, read};
 use crate::broker::Broker;
 use crate::storage::Held;
-use kelp::messages::fetch::{PartitionData, Request, Response};
+use kelp::messages::fetch::{FetchPartition, ForgottenTopic, PartitionData, Request, Response};
 use kelp::messages::produce;
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
@@ -164,24 +164,165 @@ fn read_committed_is_told_which_transactions_were_aborted_and_none_were() {
     assert_eq!(refused(&broker, 12, &request), ErrorCode::UnknownServerError);
 }
 
-#[test]
-fn no_session_is_opened_and_none_is_known() {
-    let broker = clicks();
-    for (session_id, session_epoch, is_known) in [
-        (0, 0, true),
-        (0, -1, true),
-        (5, 0, true),
-        (5, -1, true),
-        (0, 3, false),
-        (5, 1, false),
-        (0, -2, false),
-    ] {
-        let request = Request { session_id, session_epoch, ..fetch("clicks", 0) };
-        let answer: Response = broker.ask(ApiKey::Fetch, 12, &request);
-        let unknown = (ErrorCode::FetchSessionIdNotFound, 0, 0);
-        let expected = if is_known { (ErrorCode::None, 0, 1) } else { unknown };
-        assert_eq!((answer.error_code, answer.session_id, answer.responses.len()), expected);
+/// A client in a fetch session.
+struct Session<'a> {
+    broker: &'a Broker,
+    version: i16,
+    id: i32,
+    epoch: i32,
+}
+
+impl Session<'_> {
+    /// Opens one of these partitions of `clicks`, from these offsets on.
+    fn open<'a>(broker: &'a Broker, version: i16, positions: &[(i32, i64)]) -> Session<'a> {
+        let mut session = Session { broker, version, id: 0, epoch: 0 };
+        let answer = session.fetch(positions);
+        assert_eq!(answer.error_code, ErrorCode::None);
+        assert_eq!(told(&answer).len(), positions.len());
+        assert!(answer.session_id > 0);
+        session.id = answer.session_id;
+        session
     }
+
+    /// The next request, which names positions that changed.
+    fn fetch(&mut self, positions: &[(i32, i64)]) -> Response {
+        let mut request = fetch("clicks", 0);
+        request.topics[0].topic_id = self.broker.topic_id("clicks");
+        let partition = request.topics[0].partitions.remove(0);
+        let partitions = positions.iter().map(|(index, offset)| FetchPartition {
+            partition: *index,
+            fetch_offset: *offset,
+            ..partition.clone()
+        });
+        request.topics[0].partitions = partitions.collect();
+        request.topics.retain(|topic| !topic.partitions.is_empty());
+        self.ask(request)
+    }
+
+    fn ask(&mut self, request: Request) -> Response {
+        let (session_id, session_epoch) = (self.id, self.epoch);
+        let request = Request { session_id, session_epoch, ..request };
+        let answer: Response = self.broker.ask(ApiKey::Fetch, self.version, &request);
+        if !answer.error_code.is_error() {
+            self.epoch += 1;
+        }
+        answer
+    }
+}
+
+/// Which partitions are in an answer, each with the first value that it brought.
+fn told(answer: &Response) -> Vec<(i32, Option<String>)> {
+    let partitions = answer.responses.iter().flat_map(|topic| &topic.partitions);
+    let first = |data: &PartitionData| read(data).into_iter().next().map(|(_, value)| value);
+    partitions.map(|data| (data.partition_index, first(data))).collect()
+}
+
+fn produce_to(broker: &Broker, partition: i32, value: &str) {
+    let mut request = produce("clicks", Batch::of(&[value]).encode());
+    request.topic_data[0].partition_data[0].index = partition;
+    let answer: produce::Response = broker.ask(ApiKey::Produce, 12, &request);
+    assert_eq!(answer.responses[0].partition_responses[0].error_code, ErrorCode::None);
+}
+
+#[test]
+fn in_a_session_only_what_is_new_comes_back() {
+    for version in [7, 12, 13, 18] {
+        let broker = Broker::start();
+        broker.create("clicks", 3);
+        let mut session = Session::open(&broker, version, &[(0, 0), (1, 0), (2, 0)]);
+        assert_eq!(told(&session.fetch(&[])), []);
+        produce_to(&broker, 1, "a");
+        let answer = session.fetch(&[]);
+        assert_eq!(told(&answer), [(1, Some("a".to_string()))], "version {version}");
+        assert_eq!(answer.session_id, session.id);
+        // The client read it; then there is an end of what it was told, and no news.
+        assert_eq!(told(&session.fetch(&[(1, 1)])), []);
+        // A position outside of the log is told of again and again, until it is another one.
+        assert_eq!(told(&session.fetch(&[(2, 5)])), [(2, None)]);
+        assert_eq!(told(&session.fetch(&[])), [(2, None)]);
+        assert_eq!(told(&session.fetch(&[(2, 0)])), [(2, None)]);
+        assert_eq!(told(&session.fetch(&[])), []);
+        produce_to(&broker, 2, "b");
+        let topic = ForgottenTopic {
+            topic: "clicks".into(),
+            topic_id: broker.topic_id("clicks"),
+            partitions: vec![2],
+        };
+        let forgotten_topics_data = vec![topic];
+        let forget = Request { forgotten_topics_data, topics: vec![], ..fetch("clicks", 0) };
+        assert_eq!(told(&session.ask(forget)), []);
+    }
+}
+
+#[test]
+fn a_poll_in_a_session_waits_for_the_partitions_that_it_does_not_name() {
+    let broker = Broker::start();
+    broker.create("clicks", 3);
+    let mut session = Session::open(&broker, 12, &[(0, 0), (1, 0), (2, 0)]);
+    let poll = Request { max_wait_ms: 60_000, min_bytes: 1, topics: vec![], ..fetch("clicks", 0) };
+    let answer = thread::scope(|scope| {
+        let poll = scope.spawn(|| session.ask(poll));
+        produce_to(&broker, 2, "a");
+        poll.join().unwrap()
+    });
+    assert_eq!(told(&answer), [(2, Some("a".to_string()))]);
+}
+
+#[test]
+fn a_limit_starves_no_partition_of_a_session() {
+    let broker = Broker::start();
+    broker.create("clicks", 3);
+    (0..3).for_each(|partition| produce_to(&broker, partition, "a"));
+    let one_batch = |mut session: Session| {
+        let request = Request { max_bytes: 1, topics: vec![], ..fetch("clicks", 0) };
+        let mut come = Vec::new();
+        for _ in 0..6 {
+            let told = told(&session.ask(request.clone()));
+            come.extend(told.into_iter().filter_map(|(partition, value)| value.map(|_| partition)));
+        }
+        come
+    };
+    let session = Session::open(&broker, 12, &[(0, 0), (1, 0), (2, 0)]);
+    assert_eq!(one_batch(session), [0, 1, 2, 0, 1, 2]);
+}
+
+#[test]
+fn a_request_that_is_not_the_next_of_its_session_is_refused() {
+    let broker = clicks();
+    let mut session = Session::open(&broker, 12, &[(0, 0)]);
+    let (id, epoch) = (session.id, session.epoch);
+    let refused = |version, id, epoch| {
+        let mut session = Session { broker: &broker, version, id, epoch };
+        let answer = session.fetch(&[]);
+        assert_eq!((answer.session_id, answer.responses.len()), (0, 0));
+        answer.error_code
+    };
+    assert_eq!(refused(12, id, epoch + 1), ErrorCode::InvalidFetchSessionEpoch);
+    assert_eq!(refused(12, id ^ 1, epoch), ErrorCode::FetchSessionIdNotFound);
+    assert_eq!(refused(12, 0, 3), ErrorCode::FetchSessionIdNotFound);
+    assert_eq!(refused(12, 0, -2), ErrorCode::FetchSessionIdNotFound);
+    // It named topics by their names.
+    assert_eq!(refused(13, id, epoch), ErrorCode::FetchSessionTopicIdError);
+    assert_eq!(session.fetch(&[]).error_code, ErrorCode::None);
+    // A full fetch ends it.
+    let mut last = Session { epoch: -1, ..session };
+    let answer = last.fetch(&[(0, 0)]);
+    assert_eq!(
+        (answer.error_code, answer.session_id, told(&answer).len()),
+        (ErrorCode::None, 0, 1)
+    );
+    assert_eq!(refused(12, id, epoch + 1), ErrorCode::FetchSessionIdNotFound);
+}
+
+#[test]
+fn who_gets_no_session_is_answered_without_one() {
+    let broker = Broker::with("max.incremental.fetch.session.cache.slots=1");
+    broker.create("clicks", 2);
+    let mut first = Session::open(&broker, 12, &[(0, 0)]);
+    let mut second = Session { broker: &broker, version: 12, id: 0, epoch: 0 };
+    let answer = second.fetch(&[(0, 0), (1, 0)]);
+    assert_eq!((answer.session_id, told(&answer).len()), (0, 2), "a young one keeps its place");
+    assert_eq!(first.fetch(&[]).error_code, ErrorCode::None);
 }
 
 #[test]
