@@ -3,9 +3,11 @@
 #
 #   fuzz     every target of fuzz/ for a minute (FUZZ_SECONDS)
 #   suites   client libraries' own tests of groups, and Kafka's (15 minutes, and what they fetch)
+#   torture  KILLS (20) times kill -9 at random moments under load, stand-alone and in weed (SEED)
+#   memory   MINUTES (10) of topics that come and go, 10,000 partitions and late consumers: memory must not grow
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(fuzz suites)
+all=(fuzz suites torture memory)
 parts=("$@")
 ((${#parts[@]})) || parts=("${all[@]}")
 scripts/need.sh rust c c++ || exit 1
@@ -17,6 +19,32 @@ part_suites() {
   scripts/need.sh rust go python java && cargo build --locked --release --features cli && with_broker suites run_suites
 }
 run_suites() { SUITES_DIR=$PWD/build/suites tests/suites/kelp.sh "localhost:${1##*:}"; }
+part_torture() {
+  local passed=0 failed=0 broker port data command
+  scripts/build-weed.sh >/dev/null && cargo build --locked --release --features cli || return 1
+  for broker in alone weed; do
+    # SeaweedFS has the ports behind the broker's.
+    port=$(free_port 7) data=$PWD/build/crash/long-$broker
+    rm -rf "$data" && mkdir -p "$data"
+    # Not scripts/run.sh: a kill shall hit the broker that starts, not its build.
+    command="tests/weed.sh all $data $port"
+    [[ $broker == weed ]] || command=$(broker_command "$broker" "$port" "$data")
+    if tests/crash/run.sh -kills "${KILLS:-20}" ${SEED:+-seed "$SEED"} -timeout 1h torture "127.0.0.1:$port" "$command"; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+    fi
+  done
+  echo "torture: $passed passed, $failed failed"
+  ((failed == 0))
+}
+part_memory() {
+  local port data=build/crash/memory
+  cargo build --locked --release --features cli || return 1
+  port=$(free_port)
+  rm -rf "$data" && mkdir -p "$data"
+  tests/crash/run.sh -duration "${MINUTES:-10}m" -timeout 1h memory "127.0.0.1:$port" "$(broker_command alone "$port" "$data")"
+}
 
 bad=0
 for part in "${parts[@]}"; do

@@ -12,12 +12,12 @@ scenario() { # NAME COMMAND…
   if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)) && echo "FAILED: $name"; fi
 }
 
-restarts() { # BROKER
-  local port data=build/crash/$1
+# A restart after kill -9 on the same host waits for nothing but the start itself.
+kills() { # SCENARIO BROKER COUNT
+  local port data=build/crash/$1-$2
   port=$(free_port)
   rm -rf "$data" && mkdir -p "$data"
-  # A restart after kill -9 on the same host waits for nothing but the start itself.
-  tests/crash/run.sh -within 30s restart "127.0.0.1:$port" "$(broker_command "$1" "$port" "$data")"
+  tests/crash/run.sh -within 30s -kills "$3" "$1" "127.0.0.1:$port" "$(broker_command "$2" "$port" "$data")"
 }
 
 # Two gateways on the filer of one SeaweedFS.
@@ -36,8 +36,9 @@ two_gateways() { # SCENARIO [FLAG OF THE SECOND]
   return $status
 }
 
-scenario "kelp serve is killed twice" restarts alone
-scenario "weed is killed twice" restarts weed
+scenario "kelp serve is killed twice" kills restart alone 2
+scenario "weed is killed twice" kills restart weed 2
+scenario "kelp serve is killed at any moment" kills torture alone 3
 scenario "a paused gateway is taken over" two_gateways takeover -takeover
 scenario "a second gateway stands by" two_gateways standby
 echo "$passed passed, $failed failed"

@@ -6,6 +6,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,12 +30,8 @@ func newBroker(address, command, log string) *broker {
 
 // start starts the broker and waits until it serves.
 func (b *broker) start(ctx context.Context) error {
-	// What the shell started dies by the same signal as the shell, but perhaps a moment after it.
-	for free := time.Now().Add(5 * time.Second); b.listens(); {
-		if time.Now().After(free) {
-			return fmt.Errorf("something else listens on %s", b.address)
-		}
-		time.Sleep(5 * time.Millisecond)
+	if b.listens() {
+		return fmt.Errorf("something else listens on %s", b.address)
 	}
 	if err := b.spawn(); err != nil {
 		return err
@@ -99,7 +98,28 @@ func (b *broker) kill() {
 	if b.process != nil {
 		b.signal(syscall.SIGKILL)
 		<-b.done
+		// What the shell started dies by the same signal, but perhaps a moment after it.
+		for len(b.processes()) > 0 {
+			time.Sleep(time.Millisecond)
+		}
 	}
+}
+
+// processes are those of the broker's group that live.
+func (b *broker) processes() (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		// One that has ended meanwhile reads as nothing.
+		text, _ := os.ReadFile(path)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		var state string
+		var parent, group int
+		if n, _ := fmt.Sscan(rest, &state, &parent, &group); n == 3 && group == b.process.Process.Pid && state != "Z" && state != "X" {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 func (b *broker) signal(signal syscall.Signal) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -18,11 +19,15 @@ const (
 	inFlight = 1000
 )
 
-// A load is an idempotent acks=all producer that sends records with consecutive numbers and remembers where each was acked.
+// A load is an acks=all producer that sends records with consecutive numbers and remembers where each was acked. It is idempotent, unless it is
+// plain: then a record may be stored twice whose answer was lost.
 type load struct {
 	name    string
 	client  *kgo.Client
-	records int
+	records int // How many there are; of an endless load, how many were sent, once it has ended.
+	plain   bool
+	pause   time.Duration // behind each record
+	stop    chan struct{} // closed to end an endless load
 
 	lock    sync.Mutex
 	acks    map[int]place // by the record's number
@@ -37,35 +42,67 @@ type place struct {
 }
 
 func startLoad(ctx context.Context, name, topic string, s settings, addresses ...string) (*load, error) {
-	client, err := kgo.NewClient(
+	l := &load{name: name, records: s.records}
+	return l, l.start(ctx, topic, s, addresses...)
+}
+
+// startEndlessLoad starts one that sends so many records a second until it is ended.
+func startEndlessLoad(ctx context.Context, name, topic string, plain bool, rate int, s settings, address string) (*load, error) {
+	l := &load{name: name, records: math.MaxInt, plain: plain, pause: time.Second / time.Duration(rate)}
+	return l, l.start(ctx, topic, s, address)
+}
+
+func (l *load) start(ctx context.Context, topic string, s settings, addresses ...string) error {
+	options := []kgo.Opt{
 		kgo.SeedBrokers(addresses...),
 		kgo.DefaultProduceTopic(topic),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MaxBufferedRecords(inFlight),
-		kgo.ProducerBatchMaxBytes(16<<10),
+		kgo.ProducerBatchMaxBytes(16 << 10),
 		kgo.ProducerLinger(time.Millisecond),
 		// Lost producer state must fail the test. The default begins anew, with a new producer id.
 		kgo.StopProducerOnDataLossDetected(),
-		kgo.MetadataMinAge(50*time.Millisecond),
+		kgo.MetadataMinAge(50 * time.Millisecond),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
-	)
-	if err != nil {
-		return nil, err
 	}
-	l := &load{name: name, client: client, records: s.records, acks: map[int]place{}, changed: make(chan struct{}), sent: make(chan error, 1)}
+	if l.plain {
+		// With several requests in flight, a retry would come behind what was sent after it.
+		options = append(options, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1))
+	}
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return err
+	}
+	l.client, l.acks, l.changed = client, map[int]place{}, make(chan struct{})
+	l.stop, l.sent = make(chan struct{}), make(chan error, 1)
 	go l.run(ctx, int32(s.partitions))
-	return l, nil
+	return nil
 }
 
 func (l *load) run(ctx context.Context, partitions int32) {
-	for number := range l.records {
+	sent, began := 0, time.Now()
+	for ; sent < l.records && l.failure() == nil && !l.stopped(ctx, began.Add(time.Duration(sent)*l.pause)); sent++ {
+		number := sent
 		record := &kgo.Record{Partition: int32(number) % partitions, Value: l.value(number)}
 		l.client.Produce(ctx, record, func(r *kgo.Record, err error) { l.acknowledge(number, r, err) })
-		if l.failure() != nil {
-			break
-		}
 	}
-	l.sent <- errors.Join(l.client.Flush(ctx), l.failure())
+	err := errors.Join(l.client.Flush(ctx), l.failure())
+	l.records = sent
+	l.sent <- err
+}
+
+// stopped waits until the next record of an endless load is due, and tells whether it is not to be sent.
+func (l *load) stopped(ctx context.Context, due time.Time) bool {
+	if l.pause == 0 {
+		return false
+	}
+	select {
+	case <-l.stop:
+	case <-ctx.Done():
+	case <-time.After(time.Until(due)):
+		return false
+	}
+	return true
 }
 
 // value is different for every record of every load.
@@ -122,6 +159,18 @@ func (l *load) end(ctx context.Context) error {
 	}
 	defer l.client.Close()
 	return <-l.sent
+}
+
+// finish ends an endless load, and waits until all records are acked.
+func (l *load) finish(ctx context.Context) error {
+	close(l.stop)
+	defer l.client.Close()
+	select {
+	case err := <-l.sent:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%s stands still with %d records acked", l.name, l.acked())
+	}
 }
 
 func createTopic(ctx context.Context, address string, partitions int) (string, error) {

@@ -1,6 +1,8 @@
 // Crash tests of a broker: it is killed, paused or replaced under load, and no acked record may be lost, moved or stored twice.
 //
 //	crash restart  ADDRESS COMMAND
+//	crash torture  ADDRESS COMMAND
+//	crash memory   ADDRESS COMMAND
 //	crash takeover ADDRESS COMMAND ADDRESS COMMAND
 //	crash standby  ADDRESS COMMAND ADDRESS COMMAND
 //
@@ -24,18 +26,22 @@ type settings struct {
 	kills      int
 	within     time.Duration
 	logs       string
+	seed       uint64
+	duration   time.Duration
 }
 
 func main() {
 	var s settings
 	flag.IntVar(&s.records, "records", 50_000, "records of a load")
 	flag.IntVar(&s.partitions, "partitions", 4, "partitions of the topic")
-	flag.IntVar(&s.kills, "kills", 2, "how often the broker is killed (restart)")
+	flag.IntVar(&s.kills, "kills", 2, "how often the broker is killed (restart, torture)")
 	flag.DurationVar(&s.within, "within", 0, "a kill must be followed by an ack in this time (default 60s; standby: 15s)")
 	flag.StringVar(&s.logs, "logs", ".", "folder for what the brokers print")
+	flag.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()), "of the moments of the kills (torture)")
+	flag.DurationVar(&s.duration, "duration", 10*time.Minute, "how long the load lasts (memory)")
 	timeout := flag.Duration("timeout", 5*time.Minute, "a scenario that takes longer has failed")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: crash [FLAGS] restart ADDRESS COMMAND | takeover|standby ADDRESS COMMAND ADDRESS COMMAND")
+		fmt.Fprintln(os.Stderr, "usage: crash [FLAGS] restart|torture|memory ADDRESS COMMAND | takeover|standby ADDRESS COMMAND ADDRESS COMMAND")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -74,6 +80,11 @@ func run(ctx context.Context, s settings, arguments []string) error {
 	case len(arguments) == 3 && arguments[0] == "restart":
 		orElse(time.Minute)
 		return restart(ctx, s, brokers[0])
+	case len(arguments) == 3 && arguments[0] == "torture":
+		orElse(time.Minute)
+		return torture(ctx, s, brokers[0])
+	case len(arguments) == 3 && arguments[0] == "memory":
+		return memory(ctx, s, brokers[0])
 	case len(arguments) == 5 && arguments[0] == "takeover":
 		return takeover(ctx, s, brokers[0], brokers[1])
 	case len(arguments) == 5 && arguments[0] == "standby":
