@@ -59,6 +59,7 @@ pub async fn handle(cx: &Context, mut request: Request) -> Reply<Response> {
             min_bytes: request.min_bytes.max(0) as usize,
             max_wait: Duration::from_millis(request.max_wait_ms.max(0) as u64),
             is_one_of_each: cx.api_version <= LAST_VERSION_OF_ONE_ORDER,
+            share: cx.broker.log.reads.share(),
         },
     };
     let topics = cx.broker.storage.topics();

@@ -87,6 +87,9 @@ const GROUP_OPERATIONS: i32 = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11;
 /// What the APIs that change ACLs answer along with SECURITY_DISABLED.
 const NO_AUTHORIZER: &str = "No Authorizer is configured.";
 
+/// What three quarters are taken of for batches if requests have no limit.
+const DEFAULT_REQUEST_BYTES: usize = 256 << 20;
+
 /// The parts of an engine that handlers ask.
 pub struct Broker {
     pub config: Arc<Config>,
@@ -105,7 +108,9 @@ pub struct Broker {
 
 impl Broker {
     pub fn new(config: Arc<Config>, storage: Arc<dyn Storage>) -> Self {
-        let log = Arc::new(Log::new(storage.clone()));
+        // What is left of the memory of requests is for those that do not wait for the store.
+        let pending_bytes = config.request_bytes().unwrap_or(DEFAULT_REQUEST_BYTES) / 4 * 3;
+        let log = Arc::new(Log::new(storage.clone(), pending_bytes));
         Self {
             default_rules: produce::rules(&Configs::new(), &config),
             groups: Runtime::of_groups(&config, storage.clone(), log.clone()),

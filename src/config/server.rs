@@ -88,8 +88,9 @@ properties! {
     max_incremental_fetch_session_cache_slots: i32 = 1000, "max.incremental.fetch.session.cache.slots", Allowed::AtLeast(0);
     /// The largest request. A connection that announces a larger one is closed.
     socket_request_max_bytes: i32 = 104_857_600, "socket.request.max.bytes", Allowed::AtLeast(1);
-    /// The most bytes of requests that are being read or handled. While they are used up, nothing
-    /// is read from sockets. Zero or less is no limit.
+    /// The most bytes of large requests that are being read or handled, and the most of small ones, up
+    /// to 32 KiB; three quarters of it may be batches that wait for the store. While it is used up, such
+    /// requests are not read from sockets. Zero or less is no limit.
     queued_max_request_bytes: i64 = 268_435_456, "queued.max.request.bytes", Allowed::Any;
     /// After how long a connection is closed on which no byte moves. Less than zero is never.
     connections_max_idle_ms: i64 = 600_000, "connections.max.idle.ms", Allowed::Any;
@@ -185,6 +186,11 @@ impl Config {
             return Err(ConfigError::QueueSmallerThanRequest);
         }
         Ok(())
+    }
+
+    /// How many bytes of requests may be held, if there is a limit.
+    pub fn request_bytes(&self) -> Option<usize> {
+        usize::try_from(self.queued_max_request_bytes).ok().filter(|bytes| *bytes > 0)
     }
 
     /// Where others are told that this broker is: at its first listener.

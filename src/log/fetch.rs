@@ -5,6 +5,7 @@
 
 use super::Log;
 use super::partition::{Bounds, Partition};
+use super::read_memory::Share;
 use super::waiting::{Parked, Waiting};
 use crate::protocol::error_code::ErrorCode;
 use crate::record::batch::Batches;
@@ -12,6 +13,7 @@ use crate::store;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 /// From where a client wants to read a partition, and what is there.
@@ -41,6 +43,8 @@ pub struct Fetch {
     pub max_wait: Duration,
     /// Whether a batch of each position comes whole, not only the first of all.
     pub is_one_of_each: bool,
+    /// What is read is held by it, until the answer is made.
+    pub share: Share,
 }
 
 impl Position {
@@ -89,9 +93,12 @@ impl Fetch {
     /// Reads what is there. True if that is an answer; otherwise [`Fetch::wait`] for more.
     pub async fn read(&mut self) -> bool {
         let (mut bytes, mut failed) = (0, false);
+        let max_bytes = self.take_share();
         for position in &mut self.positions {
+            // There may be very many, and none has to wait for anything.
+            consume_budget().await;
             // KIP-74: the first batch comes whole however long it is, so that nobody is stuck.
-            let left = self.max_bytes.saturating_sub(bytes);
+            let left = max_bytes.saturating_sub(bytes);
             let at_least_one = bytes == 0 || self.is_one_of_each && left > 0;
             position.found = position.read(left, at_least_one).await;
             match &position.found {
@@ -99,11 +106,22 @@ impl Fetch {
                 Err(_) => failed = true,
             }
         }
+        self.share.keep(bytes);
+        let enough = self.enough().min(max_bytes);
         failed
-            || bytes >= self.enough()
+            || bytes >= enough
             || self.max_wait.is_zero()
             || self.positions.is_empty()
-            || self.readable_bytes() >= self.enough()
+            || self.readable_bytes() >= enough
+    }
+
+    /// Takes memory for what may be read, and gives the limit of all that is: less than was asked
+    /// for if too much is on its way to others.
+    fn take_share(&mut self) -> usize {
+        let of_all = self.positions.iter().map(|position| position.max_bytes);
+        let wanted = of_all.fold(0, usize::saturating_add).min(self.max_bytes);
+        let granted = self.share.take(wanted);
+        if granted < wanted { granted } else { self.max_bytes }
     }
 
     fn enough(&self) -> usize {
@@ -159,6 +177,7 @@ impl Fetch {
             drop(state);
             partitions.push(position.partition.clone());
         }
+        self.share.keep(0);
         Parking { waiting, partitions }
     }
 }
@@ -195,7 +214,14 @@ mod tests {
 
     /// A fetch that is content with one byte and waits for long.
     fn fetch(positions: Vec<Position>) -> Fetch {
-        Fetch { positions, max_bytes: 1 << 20, min_bytes: 1, max_wait: HOUR, is_one_of_each: false }
+        Fetch {
+            positions,
+            max_bytes: 1 << 20,
+            min_bytes: 1,
+            max_wait: HOUR,
+            is_one_of_each: false,
+            share: Share::default(),
+        }
     }
 
     fn bytes(fetch: &Fetch) -> Vec<Result<usize, ErrorCode>> {

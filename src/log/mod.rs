@@ -13,6 +13,7 @@ pub mod idempotence;
 pub mod offsets;
 pub mod partition;
 pub mod producer_ids;
+pub mod read_memory;
 pub mod waiting;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Uuid;
 use crate::store::{PartitionId, State, Storage, StoreError};
 use partition::Partition;
+use read_memory::ReadMemory;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -36,6 +38,9 @@ pub struct Log {
     hasher: RandomState,
     /// Memory for batches that were submitted and are not yet stored, in kibibytes.
     room: Arc<Semaphore>,
+    room_kib: u32,
+    /// Memory of records that were read and are not yet with their clients.
+    pub reads: ReadMemory,
 }
 
 /// A partition's place in the map: of those who use it first, one opens it and the others wait.
@@ -44,18 +49,20 @@ type Slot = OnceCell<Arc<Partition>>;
 /// So that requests for different partitions seldom wait for each other.
 const SHARDS: usize = 16;
 
-/// What may be submitted and not yet stored. Batches stay when their clients have given up, so a
-/// store that hangs would otherwise take all memory.
-const MAX_PENDING_KIB: u32 = 256 << 10;
-
 impl Log {
-    pub fn new(storage: Arc<dyn Storage>) -> Self {
+    /// A log with this much memory for batches that are submitted and not yet stored. They stay
+    /// when their clients have given up, so a store that hangs would otherwise take all memory.
+    pub fn new(storage: Arc<dyn Storage>, pending_bytes: usize) -> Self {
+        let room_kib = (pending_bytes >> 10).clamp(1, Semaphore::MAX_PERMITS);
+        let room_kib = u32::try_from(room_kib).unwrap_or(u32::MAX);
         Self {
             state: storage.state(),
             storage,
             shards: Default::default(),
             hasher: RandomState::new(),
-            room: Arc::new(Semaphore::new(MAX_PENDING_KIB as usize)),
+            room: Arc::new(Semaphore::new(room_kib as usize)),
+            room_kib,
+            reads: ReadMemory::default(),
         }
     }
 
@@ -98,8 +105,8 @@ impl Log {
 
     /// Waits for memory for a batch of `bytes`; it is given back when the batch is stored.
     pub async fn room_for(&self, bytes: usize) -> OwnedSemaphorePermit {
-        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(MAX_PENDING_KIB);
-        match self.room.clone().acquire_many_owned(kib.min(MAX_PENDING_KIB)).await {
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        match self.room.clone().acquire_many_owned(kib.min(self.room_kib)).await {
             Ok(permit) => permit,
             Err(_) => unreachable!("the semaphore is never closed"),
         }

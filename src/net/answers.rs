@@ -1,9 +1,10 @@
 //! Writes answers in the order of their requests, several at once when several are there.
 
 use super::Closed;
-use super::budget::Held;
+use super::budget::{Held, Patience};
 use super::idle::Activity;
 use crate::dispatch::Answer;
+use crate::log::read_memory::{ReadMemory, Share};
 use crate::protocol::encoded::Spares;
 use crate::protocol::error_code::ErrorCode;
 use crate::store::BoxFuture;
@@ -17,8 +18,8 @@ use tokio::sync::mpsc;
 
 /// What goes out for one request, when its turn comes.
 pub(super) enum Pending {
-    /// The answer, and its share of what the connection may hold of unwritten answers.
-    Ready(Answer, Held),
+    /// The answer, and its share of what the engine and the connection may hold of unwritten answers.
+    Ready(Answer, Share, Held),
     /// The answer to come, and the memory of the request it is for.
     Deferred(BoxFuture<'static, Answer>, Held),
     /// Nothing, but if it fails the connection is closed.
@@ -37,15 +38,17 @@ pub(super) async fn write_answers<W: AsyncWrite + Unpin>(
     mut pending: mpsc::Receiver<Pending>,
     activity: &Activity,
     spares: &Spares,
+    reads: &ReadMemory,
 ) -> Result<(), Closed> {
-    let mut out = Outgoing::new(writer, activity, spares);
+    let mut out = Outgoing::new(writer, activity, spares, reads);
     while let Some(next) = pending.recv().await {
         match next {
-            Pending::Ready(answer, held) => out.push(answer, Some(held)),
+            Pending::Ready(answer, share, held) => out.push(answer, share, Some(held)),
             Pending::Deferred(answer, request) => {
                 let answer = out.wait(answer).await?;
                 drop(request);
-                out.push(answer, None);
+                let share = reads.count(answer.len());
+                out.push(answer, share, None);
             }
             Pending::Unanswered(work, request) => {
                 let done = out.wait(work).await?;
@@ -68,10 +71,12 @@ struct Outgoing<'a, W> {
     writer: W,
     activity: &'a Activity,
     spares: &'a Spares,
+    reads: &'a ReadMemory,
     unwritten: Unwritten,
     bytes: usize,
     /// Given back when all is written.
     held: Vec<Held>,
+    share: Share,
 }
 
 #[derive(Default)]
@@ -83,19 +88,20 @@ struct Unwritten {
 }
 
 impl<'a, W: AsyncWrite + Unpin> Outgoing<'a, W> {
-    fn new(writer: W, activity: &'a Activity, spares: &'a Spares) -> Self {
-        let unwritten = Unwritten::default();
-        Self { writer, activity, spares, unwritten, bytes: 0, held: Vec::new() }
+    fn new(writer: W, activity: &'a Activity, spares: &'a Spares, reads: &'a ReadMemory) -> Self {
+        let (unwritten, share) = (Unwritten::default(), reads.share());
+        Self { writer, activity, spares, reads, unwritten, bytes: 0, held: Vec::new(), share }
     }
 
-    fn push(&mut self, answer: Answer, held: Option<Held>) {
+    fn push(&mut self, answer: Answer, share: Share, held: Option<Held>) {
         self.bytes += answer.len();
         self.unwritten.answers.push_back(answer);
+        self.share.join(share);
         self.held.extend(held);
     }
 
     /// Waits for a future. What is there already does not wait with it.
-    async fn wait<T>(&mut self, mut future: BoxFuture<'static, T>) -> io::Result<T> {
+    async fn wait<T>(&mut self, mut future: BoxFuture<'static, T>) -> Result<T, Closed> {
         if let Some(done) = poll_now(future.as_mut()).await {
             return Ok(done);
         }
@@ -103,20 +109,24 @@ impl<'a, W: AsyncWrite + Unpin> Outgoing<'a, W> {
         Ok(future.await)
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
+    async fn flush(&mut self) -> Result<(), Closed> {
+        let mut patience = Patience::for_bytes(self.bytes);
         while !self.unwritten.answers.is_empty() {
             let mut io = [IoSlice::new(&[]); MAX_SLICES];
             let count = self.unwritten.fill(&mut io);
-            let written = self.writer.write_vectored(&io[..count]).await?;
+            let written = self.writer.write_vectored(&io[..count]);
+            let written = patience.wait(written, || self.reads.is_short()).await;
+            let written = written.ok_or(Closed::Unread)??;
             if written == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
+                return Err(Closed::Broken(io::ErrorKind::WriteZero.into()));
             }
             self.activity.touch();
             self.unwritten.advance(written, self.spares);
         }
         self.bytes = 0;
         self.held.clear();
-        self.writer.flush().await
+        self.share.keep(0);
+        Ok(self.writer.flush().await?)
     }
 }
 
@@ -181,7 +191,7 @@ mod tests {
     }
 
     async fn ready(slice: &[u8]) -> Pending {
-        Pending::Ready(answer(&[slice]), Budget::new(100).take(1).await)
+        Pending::Ready(answer(&[slice]), Share::default(), Budget::new(100).take(1).await)
     }
 
     #[tokio::test]
@@ -195,9 +205,9 @@ mod tests {
         queue.send(ready(b"third").await).await.unwrap();
         drop(queue);
         let (mut client, server) = duplex(1000);
-        let activity = Activity::new();
+        let (activity, reads) = (Activity::new(), ReadMemory::default());
         let spares = Spares::default();
-        let mut writing = Box::pin(write_answers(server, pending, &activity, &spares));
+        let mut writing = Box::pin(write_answers(server, pending, &activity, &spares, &reads));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(writing.as_mut().poll(&mut cx).is_pending());
         let mut read = [0; 9];
@@ -218,14 +228,14 @@ mod tests {
         let slices: Vec<Vec<u8>> = (0..=255).map(|i: u8| vec![i; 10 * usize::from(i)]).collect();
         let slices: Vec<&[u8]> = slices.iter().map(Vec::as_slice).collect();
         let held = Budget::new(100).take(1).await;
-        queue.send(Pending::Ready(answer(&slices), held)).await.unwrap();
+        queue.send(Pending::Ready(answer(&slices), Share::default(), held)).await.unwrap();
         queue.send(ready(b"last").await).await.unwrap();
         drop(queue);
         let (mut client, server) = duplex(7);
-        let activity = Activity::new();
+        let (activity, reads) = (Activity::new(), ReadMemory::default());
         let mut read = Vec::new();
         let spares = Spares::default();
-        let writing = write_answers(server, pending, &activity, &spares);
+        let writing = write_answers(server, pending, &activity, &spares, &reads);
         let (written, _) = tokio::join!(writing, client.read_to_end(&mut read));
         written.unwrap();
         let expected = [&326_400_u32.to_be_bytes()[..], &slices.concat(), b"\0\0\0\x04last"];
@@ -243,9 +253,10 @@ mod tests {
         }
         queue.send(ready(b"never").await).await.unwrap();
         let (mut client, server) = duplex(1000);
-        let activity = Activity::new();
-        let closed =
-            write_answers(server, pending, &activity, &Spares::default()).await.unwrap_err();
+        let (activity, reads) = (Activity::new(), ReadMemory::default());
+        let closed = write_answers(server, pending, &activity, &Spares::default(), &reads)
+            .await
+            .unwrap_err();
         assert!(matches!(closed, Closed::AcksZero(ErrorCode::NotLeaderOrFollower)), "{closed:?}");
         let mut read = Vec::new();
         client.read_to_end(&mut read).await.unwrap();

@@ -3,9 +3,32 @@
 //! What is held is taken as a whole before any of it is there, in the order in which it was asked
 //! for. So two who each hold a part never wait for each other.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+/// How long something may take that holds memory which others want, and how long more for each MiB
+/// of it. Without this, a few clients that send half a frame, or read half an answer, would stop all
+/// others.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE_PER_MIB: Duration = Duration::from_secs(1);
+
+/// The memory of requests. Small ones have their own, so that a fetch or a heartbeat does not wait
+/// behind large batches for which the store has no time.
+pub(super) struct Requests {
+    pub(super) small: Budget,
+    pub(super) large: Budget,
+}
+
+impl Requests {
+    /// With this limit for each.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { small: Budget::new(limit), large: Budget::new(limit) }
+    }
+}
 
 #[derive(Clone)]
 pub(super) struct Budget {
@@ -38,6 +61,31 @@ impl Budget {
     /// Whether somebody waits until others give back what they hold.
     pub(super) fn is_exhausted(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// The time until which something may take that holds so many bytes.
+pub(super) struct Patience(Instant);
+
+impl Patience {
+    pub(super) fn for_bytes(bytes: usize) -> Self {
+        Self(Instant::now() + PATIENCE + PATIENCE_PER_MIB * (bytes >> 20) as u32)
+    }
+
+    /// Waits for `work`; `None` if its time is over and others want the memory.
+    pub(super) async fn wait<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        is_wanted: impl Fn() -> bool,
+    ) -> Option<T> {
+        let mut work = pin!(work);
+        loop {
+            match timeout_at(self.0, work.as_mut()).await {
+                Ok(done) => return Some(done),
+                Err(_) if is_wanted() => return None,
+                Err(_) => self.0 = Instant::now() + PATIENCE_PER_MIB,
+            }
+        }
     }
 }
 

@@ -49,7 +49,9 @@ where
     let frames = Frames::new(reader, &network.limits, &network.requests, &activity);
     let both = async {
         let mut reading = pin!(read_requests(network, connection, frames, queue));
-        let mut writing = pin!(write_answers(writer, answers, &activity, &connection.spares));
+        let reads = &network.broker.log.reads;
+        let mut writing =
+            pin!(write_answers(writer, answers, &activity, &connection.spares, reads));
         let closed = tokio::select! {
             biased;
             Err(closed) = &mut writing => return closed,
@@ -91,8 +93,9 @@ async fn read_requests<R: AsyncRead + Unpin>(
         let pending = match dispatch(&network.broker, connection, frame, buffer_bytes).await {
             Ok(Reply::Ready(answer)) => {
                 drop(request);
+                let share = network.broker.log.reads.count(answer.len());
                 let held = unwritten.take(answer.len()).await;
-                Pending::Ready(answer, held)
+                Pending::Ready(answer, share, held)
             }
             Ok(Reply::Deferred(answer)) => Pending::Deferred(answer, request),
             Ok(Reply::Unanswered(work)) => Pending::Unanswered(work, request),

@@ -3,13 +3,11 @@
 //! A frame is read into its place straight from the socket: of a large one at most [`READ_AHEAD`]
 //! bytes are copied, which buys that small ones come several to a read.
 
-use super::budget::{Budget, Held};
+use super::budget::{Budget, Held, Patience, Requests};
 use super::idle::Activity;
 use super::{Closed, Limits};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::time::{Instant, timeout_at};
 
 const READ_AHEAD: usize = 4096;
 
@@ -19,11 +17,6 @@ const KEPT_BYTES: usize = 32 * 1024;
 
 const LENGTH_BYTES: usize = 4;
 
-/// How long a frame may take that holds memory which others wait for, and how long more for each
-/// MiB of it. Without this, a few clients that send half a frame would stop all others.
-const PATIENCE: Duration = Duration::from_secs(10);
-const PATIENCE_PER_MIB: Duration = Duration::from_secs(1);
-
 pub(super) struct Frames<'a, R> {
     reader: R,
     /// Bytes behind the last frame.
@@ -31,7 +24,7 @@ pub(super) struct Frames<'a, R> {
     /// What is not yet used of the buffer of small frames.
     kept: BytesMut,
     limits: &'a Limits,
-    budget: &'a Budget,
+    requests: &'a Requests,
     activity: &'a Activity,
 }
 
@@ -39,35 +32,37 @@ impl<'a, R: AsyncRead + Unpin> Frames<'a, R> {
     pub(super) fn new(
         reader: R,
         limits: &'a Limits,
-        budget: &'a Budget,
+        requests: &'a Requests,
         activity: &'a Activity,
     ) -> Self {
         let ahead = BytesMut::with_capacity(READ_AHEAD);
-        Self { reader, ahead, kept: BytesMut::new(), limits, budget, activity }
+        Self { reader, ahead, kept: BytesMut::new(), limits, requests, activity }
     }
 
     /// The next frame without its length, and its share of the engine's memory.
     pub(super) async fn next(&mut self) -> Result<(Bytes, Held), Closed> {
         let len = self.length().await?;
-        let held = self.budget.take(len).await;
+        let budget = self.budget(len);
+        let held = budget.take(len).await;
         let mut frame = self.room(len);
         let known = self.ahead.len().min(len);
         frame.put(self.ahead.split_to(known));
-        let mut deadline = Instant::now() + PATIENCE + PATIENCE_PER_MIB * (len >> 20) as u32;
+        let mut patience = Patience::for_bytes(len);
         while frame.len() < len {
             let missing = len - frame.len();
             let mut space = (&mut frame).limit(missing);
-            match timeout_at(deadline, self.reader.read_buf(&mut space)).await {
-                Ok(Ok(0)) => return Err(Closed::ByPeer),
-                Ok(read) => {
-                    read?;
-                    self.activity.touch();
-                }
-                Err(_) if self.budget.is_exhausted() => return Err(Closed::Stalled),
-                Err(_) => deadline = Instant::now() + PATIENCE_PER_MIB,
+            let read = self.reader.read_buf(&mut space);
+            let read = patience.wait(read, || budget.is_exhausted()).await;
+            if read.ok_or(Closed::Stalled)?? == 0 {
+                return Err(Closed::ByPeer);
             }
+            self.activity.touch();
         }
         Ok((frame.freeze(), held))
+    }
+
+    fn budget(&self, len: usize) -> &'a Budget {
+        if len > KEPT_BYTES { &self.requests.large } else { &self.requests.small }
     }
 
     /// Memory for a frame.
@@ -105,56 +100,59 @@ pub(super) fn buffer_bytes(frame_bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::budget::PATIENCE;
     use super::*;
+    use std::time::Duration;
     use tokio::io::{AsyncWriteExt, duplex};
+    use tokio::time::Instant;
 
     const LIMITS: Limits = Limits { max_request_bytes: 10_000, max_idle: None };
 
-    /// A client sends half of a frame that needs all of `budget`, and then nothing. Gives why and
+    /// A client sends half of a frame that needs all of the memory, and then nothing. Gives why and
     /// after how long its connection ends.
-    async fn half_a_frame(budget: &Budget) -> (Closed, Duration) {
+    async fn half_a_frame(requests: &Requests) -> (Closed, Duration) {
         let (mut client, server) = duplex(10_000);
         client.write_all(&10_000_i32.to_be_bytes()).await.unwrap();
         client.write_all(&[7; 5_000]).await.unwrap();
         let activity = Activity::new();
         let begin = Instant::now();
-        let closed = Frames::new(server, &LIMITS, budget, &activity).next().await;
+        let closed = Frames::new(server, &LIMITS, requests, &activity).next().await;
         (closed.unwrap_err(), begin.elapsed())
     }
 
     #[tokio::test(start_paused = true)]
     async fn half_a_frame_keeps_its_memory_only_while_nobody_else_waits() {
-        let budget = Budget::new(10_000);
+        let requests = Requests::new(10_000);
         let waits_later = async {
             tokio::time::sleep(Duration::from_secs(60)).await;
-            drop(budget.take(1).await);
+            drop(requests.small.take(1).await);
         };
-        let ((closed, after), ()) = tokio::join!(half_a_frame(&budget), waits_later);
+        let ((closed, after), ()) = tokio::join!(half_a_frame(&requests), waits_later);
         assert!(matches!(closed, Closed::Stalled), "{closed:?}");
         assert!(after >= Duration::from_secs(60), "until then it was left alone: {after:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn others_wait_for_the_memory_of_half_a_frame_as_long_as_it_may_take() {
-        let budget = Budget::new(10_000);
+        let requests = Requests::new(10_000);
         let waits = async {
             tokio::task::yield_now().await;
             let begin = Instant::now();
-            drop(budget.take(1).await);
+            drop(requests.small.take(1).await);
             begin.elapsed()
         };
-        let ((closed, _), waited) = tokio::join!(half_a_frame(&budget), waits);
+        let ((closed, _), waited) = tokio::join!(half_a_frame(&requests), waits);
         assert!(matches!(closed, Closed::Stalled), "{closed:?}");
         assert_eq!(waited, PATIENCE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_frame_holds_its_memory_until_it_is_handled() {
-        let budget = Budget::new(10);
+        let requests = Requests::new(10);
         let (mut client, server) = duplex(100);
         client.write_all(b"\0\0\0\x08one-two-\0\0\0\x05three").await.unwrap();
         let activity = Activity::new();
-        let mut frames = Frames::new(server, &LIMITS, &budget, &activity);
+        let mut frames = Frames::new(server, &LIMITS, &requests, &activity);
         let (first, held) = frames.next().await.unwrap();
         assert_eq!(&first[..], b"one-two-");
         let no_room = tokio::time::timeout(PATIENCE, frames.next()).await;

@@ -13,7 +13,7 @@ use crate::config::listeners::advertised;
 use crate::dispatch::Refused;
 use crate::protocol::error_code::ErrorCode;
 use crate::store::State;
-use budget::Budget;
+use budget::Requests;
 use connections::{Admission, Connections};
 use std::io;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Network {
     broker: Arc<Broker>,
     limits: Limits,
     /// The memory of requests that are read or handled.
-    requests: Budget,
+    requests: Requests,
     connections: Arc<Connections>,
     /// Every listener's task has a receiver, and drops it when its socket is closed.
     listening: watch::Sender<()>,
@@ -69,6 +69,8 @@ enum Closed {
     Idle,
     #[error("a frame does not come to its end while others wait for its memory")]
     Stalled,
+    #[error("its answers are not read while others want their memory")]
+    Unread,
     #[error("max.connections is reached")]
     TooMany,
     #[error("max.connections.per.ip is reached")]
@@ -82,10 +84,7 @@ impl Network {
             max_request_bytes: config.socket_request_max_bytes.unsigned_abs() as usize,
             max_idle: u64::try_from(config.connections_max_idle_ms).ok().map(Duration::from_millis),
         };
-        let requests = match usize::try_from(config.queued_max_request_bytes) {
-            Ok(bytes) if bytes > 0 => Budget::new(bytes),
-            _ => Budget::new(usize::MAX),
-        };
+        let requests = Requests::new(config.request_bytes().unwrap_or(usize::MAX));
         let connections = Arc::new(Connections::new(config));
         let (listening, phase) = (watch::Sender::new(()), watch::Sender::new(Phase::Open));
         Arc::new(Self { broker, limits, requests, connections, listening, phase })

@@ -21,6 +21,7 @@ mod list_offsets;
 mod metadata;
 mod offset_for_leader_epoch;
 mod offsets;
+mod pressure;
 mod produce;
 mod storage;
 mod user_interfaces;
