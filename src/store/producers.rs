@@ -7,13 +7,16 @@
 
 use crate::record::batch::Header;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// How many batches of a producer are remembered. Kafka's clients have at most five in flight.
 pub const BATCHES_KEPT: usize = 5;
 
+/// A copy shares all with the original until one of them changes: copies of all partitions are made
+/// under a lock that appends need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Producers {
-    by_id: BTreeMap<i64, Producer>,
+    by_id: Arc<BTreeMap<i64, Producer>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,7 +55,7 @@ impl Producers {
 
     /// Sets what is known of one producer: how a snapshot is read back.
     pub fn insert(&mut self, producer_id: i64, producer: Producer) {
-        self.by_id.insert(producer_id, producer);
+        Arc::make_mut(&mut self.by_id).insert(producer_id, producer);
     }
 
     /// Takes in a stamped batch that was appended behind all before.
@@ -60,7 +63,7 @@ impl Producers {
         if !batch.is_idempotent() {
             return;
         }
-        let producer = self.by_id.entry(batch.producer_id).or_default();
+        let producer = Arc::make_mut(&mut self.by_id).entry(batch.producer_id).or_default();
         if producer.epoch != batch.producer_epoch {
             // A new epoch starts its sequence anew; the old one's batches are never asked for.
             *producer = Producer { epoch: batch.producer_epoch, ..Producer::default() };
