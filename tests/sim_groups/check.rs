@@ -287,7 +287,7 @@ impl Check {
         let generation = request.generation_id_or_member_epoch;
         let group = shard.groups.get(&request.group_id);
         let allowed = match group {
-            _ if generation < 0 => group.is_none_or(|group| group.members().len() == 0),
+            _ if generation < 0 => group.is_none_or(|group| group.member_count() == 0),
             None => false,
             Some(group) => {
                 group.generation() == generation && group.member(&request.member_id).is_some()

@@ -3,24 +3,24 @@
 use super::super::Outcome;
 use super::super::shard::Shard;
 use super::draft::Draft;
-use super::{At, Due, State};
+use super::{At, Due, State, Timer};
 use crate::protocol::wire::Str;
 use std::ops::Bound;
 
 impl At<'_> {
-    /// Does all that is due in the group that comes first.
+    /// Does what is due in the group that comes first.
     pub(in super::super) fn expire(self) -> Outcome<Shard> {
-        let Some((_, first)) = self.groups.timers.first() else { return Outcome::default() };
-        let due = self.groups.timers.due(&first.group, self.now.monotonic);
+        let mut due = self.groups.timers.due(self.now.monotonic).peekable();
+        let Some(first) = due.peek() else { return Outcome::default() };
         let Some(group) = self.groups.get(&first.group) else {
             unreachable!("a group takes its timers with it")
         };
         let mut draft = self.draft(group.clone());
-        for timer in due {
+        for Timer { what, .. } in due {
             // What was due may have been moved by what was due before it.
-            if !draft.has_touched(&timer) {
-                draft.cancel(timer.clone());
-                draft.expire(timer);
+            if !draft.has_touched(what) {
+                draft.cancel(what.clone());
+                draft.expire(what.clone());
             }
         }
         draft.finish()
@@ -32,7 +32,7 @@ impl At<'_> {
         for group in self.groups.from(Bound::Unbounded) {
             let heard = group.members().map(|member| self.heard(group, member).into());
             outcome.effects.extend(heard);
-            if group.members().len() > self.config.max_size {
+            if group.member_count() > self.config.max_size {
                 // The limit was lowered. Who rejoins too late is refused.
                 let mut draft = self.draft(group.clone());
                 draft.prepare_rebalance();

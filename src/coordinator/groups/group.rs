@@ -2,6 +2,8 @@
 
 use super::super::{Millis, own};
 use super::member::Member;
+use super::members::Members;
+use super::shared::Shared;
 use crate::messages::join_group::JoinGroupRequestProtocol;
 use crate::messages::records::consumer_protocol::Subscription;
 use crate::messages::records::group_metadata::{MemberMetadata, Value};
@@ -48,7 +50,7 @@ impl State {
     }
 }
 
-/// Cloned for every change: a member is shared until it changes itself.
+/// Copied for every change: what does not change is shared with the copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     id: Str,
@@ -59,11 +61,9 @@ pub struct Group {
     pub(super) protocol_name: Option<Str>,
     pub(super) generation: i32,
     pub(super) leader: Option<Str>,
-    members: BTreeMap<Str, Arc<Member>>,
-    /// The member of each instance.
-    instances: BTreeMap<Str, Str>,
+    members: Members,
     /// Ids that were given to clients which did not join with them yet (KIP-394).
-    pub(super) pending: BTreeSet<Str>,
+    pub(super) pending: Shared<()>,
     /// The topics of a consumer group. None if that is not known.
     subscribed_topics: Option<Arc<BTreeSet<Str>>>,
 }
@@ -78,9 +78,8 @@ impl Group {
             protocol_name: None,
             generation: 0,
             leader: None,
-            members: BTreeMap::new(),
-            instances: BTreeMap::new(),
-            pending: BTreeSet::new(),
+            members: Members::default(),
+            pending: Shared::default(),
             subscribed_topics: None,
         }
     }
@@ -109,8 +108,12 @@ impl Group {
         self.protocol_name.as_ref()
     }
 
-    pub fn members(&self) -> impl ExactSizeIterator<Item = &Member> {
-        self.members.values().map(Arc::as_ref)
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().map(Arc::as_ref)
+    }
+
+    pub fn member_count(&self) -> usize {
+        self.members.len()
     }
 
     pub fn member(&self, id: &str) -> Option<&Member> {
@@ -118,7 +121,7 @@ impl Group {
     }
 
     pub fn member_of_instance(&self, instance: &str) -> Option<&Str> {
-        self.instances.get(instance)
+        self.members.of_instance(instance)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -172,9 +175,8 @@ impl Group {
         if self.is_empty() {
             return !kind.is_empty() && !protocols.is_empty();
         }
-        let for_all = |name: &Str| self.members().all(|member| member.supports(name));
         self.protocol_type.as_ref().is_some_and(|own| own == kind)
-            && protocols.iter().any(|protocol| for_all(&protocol.name))
+            && protocols.iter().any(|protocol| self.members.all_support(&protocol.name))
     }
 
     /// The protocol with the most votes: each member votes for its first one that all have. The
@@ -183,7 +185,7 @@ impl Group {
         let mut votes: BTreeMap<&Str, usize> = BTreeMap::new();
         let first = self.members().next()?;
         let names = first.protocols.iter().map(|protocol| &protocol.name);
-        let for_all = |name: &&Str| self.members().all(|member| member.supports(name));
+        let for_all = |name: &&Str| self.members.all_support(name);
         let candidates: BTreeSet<&Str> = names.filter(for_all).collect();
         for member in self.members() {
             let mut names = member.protocols.iter().map(|protocol| &protocol.name);
@@ -201,34 +203,33 @@ impl Group {
     }
 
     pub(super) fn all_joined(&self) -> bool {
-        self.pending.is_empty() && self.members().all(|member| member.joining.is_some())
+        self.pending.is_empty() && self.members.joining() == self.members.len()
     }
 
     pub(super) fn joining_count(&self) -> usize {
-        self.members().filter(|member| member.joining.is_some()).count()
+        self.members.joining()
+    }
+
+    /// Whether all members of the generation asked for their assignments.
+    pub(super) fn all_synced(&self) -> bool {
+        self.members.owing_sync() == 0
     }
 
     pub(super) fn add(&mut self, kind: &Str, member: Member) {
-        if let Some(instance) = &member.instance_id {
-            self.instances.insert(instance.clone(), member.id.clone());
-        }
         if self.members.is_empty() {
             self.protocol_type = Some(own(kind));
         }
         self.leader.get_or_insert_with(|| member.id.clone());
         self.pending.remove(&member.id);
-        self.members.insert(member.id.clone(), Arc::new(member));
+        self.members.insert(Arc::new(member));
     }
 
     /// Takes out a member, or an id that nobody joined with.
     pub(super) fn remove(&mut self, id: &str) -> Option<Arc<Member>> {
         self.pending.remove(id);
         let removed = self.members.remove(id)?;
-        if let Some(instance) = &removed.instance_id {
-            self.instances.remove(instance);
-        }
         if self.is_leader(id) {
-            self.leader = self.members.keys().next().cloned();
+            self.leader = self.members.first_id().cloned();
         }
         Some(removed)
     }
@@ -236,25 +237,19 @@ impl Group {
     /// Gives the place of a static member, with all it has, to a new id.
     pub(super) fn rename(&mut self, old: &str, new: &Str) {
         let Some(mut member) = self.members.remove(old) else { return };
-        let renamed = Arc::make_mut(&mut member);
-        renamed.id = new.clone();
-        if let Some(instance) = &renamed.instance_id {
-            self.instances.insert(instance.clone(), new.clone());
-        }
+        Arc::make_mut(&mut member).id = new.clone();
         if self.is_leader(old) {
             self.leader = Some(new.clone());
         }
-        self.members.insert(new.clone(), member);
+        self.members.insert(member);
     }
 
     pub(super) fn change(&mut self, id: &str, change: impl FnOnce(&mut Member)) {
-        if let Some(member) = self.members.get_mut(id) {
-            change(Arc::make_mut(member));
-        }
+        self.members.change(id, change);
     }
 
-    pub(super) fn change_all(&mut self, mut change: impl FnMut(&mut Member)) {
-        self.members.values_mut().for_each(|member| change(Arc::make_mut(member)));
+    pub(super) fn change_all(&mut self, change: impl FnMut(&mut Member)) {
+        self.members.change_all(change);
     }
 
     /// Reads the topics that consumers told under the protocol of the generation. Whatever version

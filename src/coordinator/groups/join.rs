@@ -15,6 +15,7 @@ use crate::messages::join_group::{self, Request};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::{Str, Uuid};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 
 /// From this version on a rebalance timeout is told; before, members rejoin within their session.
 const REBALANCE_TIMEOUT_VERSION: i16 = 1;
@@ -50,6 +51,9 @@ impl At<'_> {
         if client.version < REBALANCE_TIMEOUT_VERSION {
             request.rebalance_timeout_ms = request.session_timeout_ms;
         }
+        // Of two with one name the first counts.
+        let mut names = BTreeSet::new();
+        request.protocols.retain(|protocol| names.insert(protocol.name.clone()));
         let is_there = group.is_some();
         let created = || Group::new(own(&request.group_id), Some(self.now.wall));
         let mut draft = self.draft(group.cloned().unwrap_or_else(created));
@@ -89,7 +93,7 @@ impl Draft<'_> {
                     || self.group.joining_count() < self.config.max_size
             }
             State::CompletingRebalance | State::Stable => {
-                member.is_some() || self.group.members().len() < self.config.max_size
+                member.is_some() || self.group.member_count() < self.config.max_size
             }
         }
     }
@@ -108,7 +112,7 @@ impl Draft<'_> {
             // The client tries again.
             self.refuse_join(ticket, Str::new(), ErrorCode::RebalanceInProgress);
         } else {
-            self.group.pending.insert(id.clone());
+            self.group.pending.insert(id.clone(), ());
             self.begin_session(&id, request.session_timeout_ms);
             self.refuse_join(ticket, id, ErrorCode::MemberIdRequired);
         }

@@ -32,10 +32,6 @@ impl Member {
         self.instance_id.is_some()
     }
 
-    pub fn supports(&self, protocol: &str) -> bool {
-        self.protocols.iter().any(|own| own.name == protocol)
-    }
-
     /// What the member says under a protocol; nothing under one it does not have.
     pub fn metadata(&self, protocol: Option<&Str>) -> Bytes {
         let found = self.protocols.iter().find(|own| Some(&own.name) == protocol);

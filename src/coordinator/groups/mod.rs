@@ -22,8 +22,10 @@ mod heartbeat;
 mod join;
 mod leave;
 mod member;
+mod members;
 mod offsets;
 mod rebalance;
+mod shared;
 mod sync;
 mod timers;
 

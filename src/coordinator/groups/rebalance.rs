@@ -26,7 +26,9 @@ impl Draft<'_> {
             self.group.change_all(|member| member.assignment = Bytes::new());
             self.answer_syncs(Err(ErrorCode::RebalanceInProgress));
         }
-        self.group.change_all(|member| member.owes_sync = false);
+        if !self.group.all_synced() {
+            self.group.change_all(|member| member.owes_sync = false);
+        }
         self.cancel(Due::Sync);
         if self.group.is_empty() {
             let delay_ms = self.config.initial_rebalance_delay_ms;
@@ -74,7 +76,7 @@ impl Draft<'_> {
         let late: Vec<Str> =
             self.group.members().filter(is_late).map(|member| member.id.clone()).collect();
         late.iter().for_each(|id| self.remove(id));
-        if self.group.members().len() == 0 {
+        if self.group.member_count() == 0 {
             return self.become_empty();
         }
         if !self.elect_leader() {
@@ -164,14 +166,16 @@ impl Draft<'_> {
 
     /// Answers every parked SyncGroup; the sessions of who was answered begin anew.
     fn answer_syncs(&mut self, result: Result<(), ErrorCode>) {
-        let is_parked = |member: &&Member| member.syncing.is_some();
-        let parked: Vec<Member> = self.group.members().filter(is_parked).cloned().collect();
-        for member in parked {
-            self.group.change(&member.id, |member| member.syncing = None);
-            self.begin_session(&member.id, member.session_timeout_ms);
-            let Some(ticket) = member.syncing else { continue };
+        let parked = self.group.members().filter(|member| member.syncing.is_some());
+        let parked: Vec<Str> = parked.map(|member| member.id.clone()).collect();
+        for id in &parked {
+            let mut ticket = None;
+            self.group.change(id, |member| ticket = member.syncing.take());
+            let (Some(ticket), Some(member)) = (ticket, self.group.member(id)) else { continue };
+            let (session_timeout_ms, assigned) = (member.session_timeout_ms, self.assigned(member));
+            self.begin_session(id, session_timeout_ms);
             match result {
-                Ok(()) => self.answer_sync(ticket, self.assigned(&member)),
+                Ok(()) => self.answer_sync(ticket, assigned),
                 Err(error) => self.refuse_sync(ticket, error),
             }
         }

@@ -52,7 +52,7 @@ impl Draft<'_> {
     fn sync(&mut self, ticket: Ticket, request: Request) {
         let id = request.member_id;
         self.group.change(&id, |member| member.owes_sync = false);
-        if !self.group.members().any(|member| member.owes_sync) {
+        if self.group.all_synced() {
             self.cancel(Due::Sync);
         }
         if self.group.state == State::Stable {

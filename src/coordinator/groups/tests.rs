@@ -192,7 +192,7 @@ impl Driver {
             let timer = Timer { group: group.id().clone(), what };
             self.shard.groups.timers.is_set(&timer)
         };
-        let has_members = group.members().len() > 0;
+        let has_members = group.member_count() > 0;
         match group.state() {
             State::Empty => assert!(!has_members),
             State::PreparingRebalance { .. } => assert!(is_set(Due::Join), "joining ends"),
@@ -204,7 +204,7 @@ impl Driver {
         }
         assert_eq!(group.leader().is_some(), has_members);
         assert!(group.leader().is_none_or(|leader| group.member(leader).is_some()));
-        for id in &group.pending {
+        for (id, ()) in group.pending.iter() {
             assert!(group.member(id).is_none() && is_set(Due::Session(id.clone())));
         }
         for member in group.members() {

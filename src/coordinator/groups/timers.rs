@@ -54,12 +54,11 @@ impl Timers {
         self.in_order.first()
     }
 
-    /// What is due in a group, in the order of time.
-    pub(super) fn due(&self, group: &Str, now: Millis) -> Vec<Due> {
-        let due = self.of(group).filter(|(_, at)| **at <= now);
-        let mut due: Vec<_> = due.map(|(timer, at)| (*at, timer.what.clone())).collect();
-        due.sort();
-        due.into_iter().map(|(_, what)| what).collect()
+    /// What is due, in the order of time, up to where it is another group's.
+    pub(super) fn due(&self, now: Millis) -> impl Iterator<Item = &Timer> {
+        let due = self.in_order.iter().take_while(move |(at, _)| *at <= now);
+        let group = self.first().map(|(_, first)| &first.group);
+        due.map(|(_, timer)| timer).take_while(move |timer| Some(&timer.group) == group)
     }
 
     fn of<'a>(&'a self, group: &'a Str) -> impl Iterator<Item = (&'a Timer, &'a Millis)> {
@@ -87,16 +86,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_in_a_group_comes_in_the_order_of_time() {
+    fn what_is_due_comes_in_the_order_of_time_and_for_one_group() {
         let mut timers = Timers::default();
         timers.set(timer("g", Due::Join), 8);
         timers.set(timer("g", Due::Session("b".into())), 7);
-        timers.set(timer("g", Due::Session("a".into())), 9);
-        timers.set(timer("ga", Due::Sync), 1);
-        timers.set(timer("f", Due::Sync), 1);
-        assert_eq!(timers.due(&"g".into(), 8), [Due::Session("b".into()), Due::Join]);
+        timers.set(timer("g", Due::Session("a".into())), 10);
+        timers.set(timer("ga", Due::Sync), 9);
+        timers.set(timer("f", Due::Sync), 12);
+        let due = |timers: &Timers, now| timers.due(now).cloned().collect::<Vec<_>>();
+        assert_eq!(due(&timers, 6), []);
+        let first = [timer("g", Due::Session("b".into())), timer("g", Due::Join)];
+        assert_eq!(due(&timers, 8), first);
+        assert_eq!(due(&timers, 20), first);
         timers.cancel_all(&"g".into());
-        assert_eq!(timers.due(&"g".into(), 10), []);
-        assert_eq!(timers.due(&"ga".into(), 1), [Due::Sync]);
+        assert_eq!(due(&timers, 20), [timer("ga", Due::Sync)]);
     }
 }

@@ -10,7 +10,7 @@ fn a_new_dynamic_member_is_given_an_id_and_joins_with_it() {
     let (name, uuid) = str::split_at(&id, "client-".len());
     assert_eq!((name, uuid.len()), ("client-", 36));
     assert_eq!(uuid.matches('-').count(), 4);
-    assert_eq!((driver.state(), driver.group().members().len()), ("Empty", 0));
+    assert_eq!((driver.state(), driver.group().member_count()), ("Empty", 0));
 
     let ticket = driver.join(&Join { member: &id, ..Join::default() });
     assert!(driver.is_parked(ticket));

@@ -72,7 +72,7 @@ fn a_group_with_members_waits_for_them_alone() {
     assert!(driver.is_parked(new));
     driver.join(&Join { member: &ids[1], ..Join::default() });
     assert_eq!(driver.joined(new).generation_id, 2);
-    assert_eq!(driver.group().members().len(), 3);
+    assert_eq!(driver.group().member_count(), 3);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn a_rebalance_that_was_under_way_is_forgotten() {
     let (new, _) = driver.join_dynamic(&Join::default());
     driver.join(&Join { member: &ids[0], ..Join::default() });
     driver.restart();
-    assert_eq!((driver.state(), driver.group().members().len()), ("Stable", 2));
+    assert_eq!((driver.state(), driver.group().member_count()), ("Stable", 2));
     // Who was new begins again; who is known rejoins.
     let error = driver.join_error(&Join { member: &new, ..Join::default() });
     assert_eq!(error, ErrorCode::UnknownMemberId);
