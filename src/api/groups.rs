@@ -118,7 +118,9 @@ impl Broker {
         if topic.name == groups::TOPIC {
             return self.groups.refresh();
         }
-        let deleted = DeletedTopic { name: topic.name.as_str().into(), id: topic.id };
-        self.groups.tell_all(|| shard::Request::TopicsDeleted(vec![deleted.clone()]));
+        // Clients without topic ids, and such as say how long their offsets count, tell no id.
+        let ids = [topic.id, Uuid::ZERO];
+        let deleted = ids.map(|id| DeletedTopic { name: topic.name.as_str().into(), id });
+        self.groups.tell_all(|| shard::Request::TopicsDeleted(deleted.to_vec()));
     }
 }

@@ -61,6 +61,8 @@ pub struct Kind<M: Machine> {
     pub machine: Box<dyn Fn() -> M + Send + Sync>,
     /// The journal of one of the topic's partitions. A store's have no topic.
     pub journal: Box<dyn Fn(PartitionId) -> Box<dyn Journal<M::Record>> + Send + Sync>,
+    /// What a machine that has read its journal is told before all else: of what it missed.
+    pub first: Box<dyn Fn(&M) -> Option<M::Request> + Send + Sync>,
     /// How long an answer waits for the store.
     pub write_timeout: Duration,
     pub clock: Clock,

@@ -20,7 +20,9 @@ use crate::messages::{
 };
 
 use crate::protocol::wire::{Str, Uuid};
+use std::collections::BTreeSet;
 use std::ops::{Bound, RangeInclusive};
+use std::sync::Arc;
 
 /// Who asks, as far as the request itself does not say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,9 +56,10 @@ pub enum Request {
 }
 
 /// A topic that is no more. Its name may be one of a new topic already.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeletedTopic {
     pub name: Str,
+    /// Under which its offsets were committed: zero for those that were committed without one.
     pub id: Uuid,
 }
 
@@ -85,6 +88,11 @@ pub enum Effect {
     CleanUp {
         at: Millis,
         after: Option<Str>,
+    },
+    /// Offsets of these topics are still to be deleted, from this time on.
+    Forget {
+        at: Millis,
+        topics: Arc<BTreeSet<DeletedTopic>>,
     },
 }
 
@@ -127,7 +135,7 @@ impl From<&config::Config> for Config {
     }
 }
 
-/// How many records one round of the clean-up makes before it lets others in.
+/// How many offsets are deleted at once, before others are let in.
 const CLEAN_UP_RECORDS: usize = 1000;
 
 /// How many groups one round of the clean-up looks through before it lets others in.
@@ -140,11 +148,14 @@ pub struct Shard {
     config: Config,
     /// When the clean-up goes on, and after which group; none until the shard was loaded.
     clean_up: Option<(Millis, Option<Str>)>,
+    /// The deleted topics that may have offsets, if there are any, and when the work on them goes on.
+    forgetting: Option<(Millis, Arc<BTreeSet<DeletedTopic>>)>,
 }
 
 impl Shard {
     pub fn new(config: Config) -> Self {
-        Self { groups: Groups::default(), offsets: Offsets::default(), config, clean_up: None }
+        let (groups, offsets) = (Groups::default(), Offsets::default());
+        Self { groups, offsets, config, clean_up: None, forgetting: None }
     }
 
     pub fn config(&self) -> &Config {
@@ -180,6 +191,15 @@ impl Shard {
         };
         outcome.answers.push((ticket, Response::OffsetDelete(response)));
         outcome
+    }
+
+    /// Deletes offsets of topics that are no more. A piece at a time: the rest is due at once.
+    fn forget(&self, now: Now, topics: &Arc<BTreeSet<DeletedTopic>>) -> Outcome<Self> {
+        let records = self.offsets.of_deleted(topics).take(CLEAN_UP_RECORDS).collect::<Vec<_>>();
+        let is_done = records.len() < CLEAN_UP_RECORDS;
+        let topics = if is_done { Arc::default() } else { topics.clone() };
+        let effects = vec![Effect::Forget { at: now.monotonic, topics }];
+        Outcome { records, effects, ..Outcome::default() }
     }
 
     /// Deletes expired offsets, and groups that have neither members nor offsets. A piece at a
@@ -238,8 +258,9 @@ impl Machine for Shard {
             }
             Request::DeleteGroup(group) => self.delete_group(ticket, group),
             Request::TopicsDeleted(topics) => {
-                let records = self.offsets.topics_deleted(&topics);
-                Outcome { records, ..Outcome::answer(ticket, Response::TopicsDeleted) }
+                let before = self.forgetting.iter().flat_map(|(_, topics)| topics.iter().cloned());
+                let outcome = self.forget(now, &Arc::new(before.chain(topics).collect()));
+                Outcome { answers: vec![(ticket, Response::TopicsDeleted)], ..outcome }
             }
         }
     }
@@ -260,17 +281,26 @@ impl Machine for Shard {
         match effect {
             Effect::Groups(effect) => self.groups.note(effect),
             Effect::CleanUp { at, after } => self.clean_up = Some((at, after)),
+            Effect::Forget { at, topics } => {
+                self.forgetting = (!topics.is_empty()).then_some((at, topics));
+            }
         }
     }
 
     fn deadline(&self) -> Option<Millis> {
         let clean_up = self.clean_up.as_ref().map(|(at, _)| *at);
-        self.groups.deadline().into_iter().chain(clean_up).min()
+        let forgetting = self.forgetting.as_ref().map(|(at, _)| *at);
+        self.groups.deadline().into_iter().chain(clean_up).chain(forgetting).min()
     }
 
     fn expire(&self, now: Now) -> Outcome<Self> {
         if self.groups.deadline().is_some_and(|at| at <= now.monotonic) {
             return self.groups.at(now, &self.config).expire();
+        }
+        if let Some((at, topics)) = &self.forgetting
+            && *at <= now.monotonic
+        {
+            return self.forget(now, topics);
         }
         match &self.clean_up {
             Some((at, after)) if *at <= now.monotonic => self.clean_up(now, after.as_ref()),

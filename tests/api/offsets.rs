@@ -10,6 +10,7 @@ use kelp::protocol::error_code::ErrorCode;
 use kelp::protocol::wire::Uuid;
 use kelp::record::batch::Batches;
 use kelp::record::unpacked::Unpacked;
+use kelp::store::memory::Memory;
 use kelp::store::{State, Storage, objects};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -71,6 +72,13 @@ fn broker() -> Broker {
     broker
 }
 
+fn delete(broker: &Broker, topic: &'static str) {
+    let topic_names = vec![topic.into()];
+    let request = delete_topics::Request { topic_names, timeout_ms: 20_000, ..Default::default() };
+    let answer: delete_topics::Response = broker.ask(ApiKey::DeleteTopics, 5, &request);
+    assert_eq!(answer.responses[0].error_code, ErrorCode::None);
+}
+
 fn id_of(broker: &Broker, topic: &str) -> Uuid {
     let name = Some(topic.into());
     let asked = metadata::MetadataRequestTopic { name, ..Default::default() };
@@ -112,8 +120,13 @@ fn a_commit_that_does_not_fit_into_a_batch_is_refused_as_a_whole() {
     let codes = committed(&broker, 9, &commit("clicks", Uuid::ZERO, &offsets));
     assert_eq!(codes, [ErrorCode::UnknownServerError; 30]);
     assert_eq!(fetched(&broker), Ok(vec![]));
-    let codes = committed(&broker, 9, &commit("clicks", Uuid::ZERO, &offsets[..3]));
-    assert_eq!(codes, [ErrorCode::None; 3]);
+    for offsets in offsets.chunks(3) {
+        let codes = committed(&broker, 9, &commit("clicks", Uuid::ZERO, offsets));
+        assert_eq!(codes, [ErrorCode::None; 3]);
+    }
+    // What the broker itself has to do is not refused.
+    delete(&broker, "clicks");
+    assert_eq!(fetched(&broker), Ok(vec![]));
 }
 
 #[test]
@@ -206,13 +219,34 @@ fn offsets_go_when_somebody_deletes_them_or_their_topic() {
     assert_eq!(codes, [ErrorCode::UnknownTopicOrPartition, ErrorCode::None]);
     assert_eq!(fetched(&broker), Ok(vec![clicks(1, 8), ("views".to_string(), 0, 9)]));
 
-    let request = delete_topics::Request {
-        topic_names: vec!["clicks".into()],
-        timeout_ms: 20_000,
-        ..Default::default()
-    };
-    let _: delete_topics::Response = broker.ask(ApiKey::DeleteTopics, 5, &request);
+    delete(&broker, "clicks");
     assert_eq!(fetched(&broker), Ok(vec![("views".to_string(), 0, 9)]));
+}
+
+#[test]
+fn offsets_of_a_topic_whose_deletion_a_broker_did_not_live_to_tell_go_when_they_are_read() {
+    let storage = Arc::new(Memory::default());
+    let first = Broker::on(storage.clone(), "");
+    first.create("clicks", 2);
+    first.create("views", 1);
+    first.find_coordinator(GROUP);
+    let offsets =
+        [commit("clicks", Uuid::ZERO, &[(0, 7), (1, 8)]), commit("views", Uuid::ZERO, &[(0, 9)])];
+    offsets.iter().for_each(|offsets| assert!(!committed(&first, 9, offsets)[0].is_error()));
+    let id = id_of(&first, "clicks");
+    first.engine.stop(crate::broker::PATIENCE);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(storage.delete_topic(id)).unwrap();
+
+    let second = Broker::on(storage.clone(), "");
+    // One of the same name is another topic.
+    second.create("clicks", 1);
+    let views = ("views".to_string(), 0, 9);
+    assert_eq!(second.until_loaded(fetched), Ok(vec![views.clone()]));
+    committed(&second, 9, &commit("clicks", Uuid::ZERO, &[(0, 1)]));
+    second.engine.stop(crate::broker::PATIENCE);
+    let third = Broker::on(storage, "");
+    assert_eq!(third.until_loaded(fetched), Ok(vec![clicks(0, 1), views]));
 }
 
 #[test]

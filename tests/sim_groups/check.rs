@@ -224,7 +224,7 @@ impl Check {
             (Request::TopicsDeleted(topics), Response::TopicsDeleted) => {
                 let gone = topics.clone();
                 self.forget(|key, id| {
-                    gone.iter().any(|t| t.name == key.1 && (t.id == id || id == Uuid::ZERO))
+                    gone.iter().any(|topic| topic.name == key.1 && topic.id == id)
                 });
             }
             (Request::Heartbeat(_), Response::Heartbeat(response)) => {

@@ -6,8 +6,8 @@ use crate::coordinator::{Coordinator, From};
 use crate::topics::Topics;
 use crate::wrong::Wrong;
 use crate::{Met, meet, settled, tool};
-use kelp::coordinator::shard::{Config, Request, Response};
-use kelp::protocol::wire::Str;
+use kelp::coordinator::shard::{Config, DeletedTopic, Request, Response};
+use kelp::protocol::wire::{Str, Uuid};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -426,7 +426,8 @@ impl World {
         let name = self.topic();
         if let Some(topic) = self.topics.delete(&name) {
             meet(&mut self.met, "a topic that is deleted");
-            self.ask(Request::TopicsDeleted(vec![topic]));
+            let without_id = DeletedTopic { id: Uuid::ZERO, ..topic.clone() };
+            self.ask(Request::TopicsDeleted(vec![topic, without_id]));
             let partitions = self.rng.random_range(1..6);
             self.topics.create(&name, partitions);
         }

@@ -1,6 +1,6 @@
 //! What ends an offset before it is old: OffsetDelete, the end of its group, the end of its topic.
 
-use super::Offsets;
+use super::{Offsets, Topics};
 use crate::coordinator::groups::Group;
 use crate::coordinator::records::Record;
 use crate::coordinator::shard::DeletedTopic;
@@ -9,7 +9,8 @@ use crate::messages::offset_delete::{
 };
 use crate::messages::records::offset_commit::Key;
 use crate::protocol::error_code::ErrorCode;
-use crate::protocol::wire::{Str, Uuid};
+use crate::protocol::wire::Str;
+use std::collections::BTreeSet;
 
 impl Offsets {
     /// Deletes some offsets of a group, but not those of topics it is subscribed to. That there is
@@ -45,19 +46,20 @@ impl Offsets {
         records.extend(self.of(group).map(|(topic, index, _)| tombstone(group, topic, index)));
     }
 
-    /// Deletes the offsets of topics that are no more. One with another id is of a new topic that
-    /// has the name of an old one.
-    pub(in super::super) fn topics_deleted(&self, deleted: &[DeletedTopic]) -> Vec<Record> {
-        let mut records = Vec::new();
-        for (group, topics) in &self.by_group {
-            for topic in deleted {
-                let values = topics.get(&topic.name).into_iter().flatten();
-                let gone =
-                    values.filter(|(_, value)| [topic.id, Uuid::ZERO].contains(&value.topic_id));
-                records.extend(gone.map(|(index, _)| tombstone(group, &topic.name, *index)));
-            }
-        }
-        records
+    /// Deletes the offsets of topics that are no more, one after the other. One with another id is
+    /// of a new topic that has the name of an old one.
+    pub(in super::super) fn of_deleted(
+        &self,
+        deleted: &BTreeSet<DeletedTopic>,
+    ) -> impl Iterator<Item = Record> {
+        let of_topic = |group, topics: &Topics, deleted: &DeletedTopic| {
+            let values = topics.get(&deleted.name).into_iter().flatten();
+            let gone = values.filter(|(_, value)| value.topic_id == deleted.id);
+            gone.map(|(index, _)| tombstone(group, &deleted.name, *index)).collect::<Vec<_>>()
+        };
+        self.by_group.iter().flat_map(move |(group, topics)| {
+            deleted.iter().flat_map(move |deleted| of_topic(group, topics, deleted))
+        })
     }
 }
 
@@ -74,6 +76,7 @@ mod tests {
     use crate::coordinator::{Machine, groups};
     use crate::messages::offset_commit::OffsetCommitRequestPartition;
     use crate::messages::offset_delete::{OffsetDeleteRequestPartition, OffsetDeleteRequestTopic};
+    use crate::protocol::wire::Uuid;
     use ErrorCode::{GroupIdNotFound, GroupSubscribedToTopic, NonEmptyGroup, None as Deleted};
 
     /// Deletes partition 0, and gives the group's and the partition's error.
@@ -149,12 +152,38 @@ mod tests {
         take(&mut shard, NOW, commit_of("bar", Uuid([8; 16]), vec![partition(2)]));
         take(&mut shard, NOW, commit_of("bar", Uuid::ZERO, vec![partition(3)]));
         take(&mut shard, NOW, commit_of("other", BAR, vec![partition(0)]));
-        let topics = vec![DeletedTopic { name: "bar".into(), id: BAR }];
-        let (records, _) = ask(&mut shard, NOW, shard::Request::TopicsDeleted(topics));
-        assert_eq!(records, [0, 1, 3].map(|index| tombstone(&"foo".into(), &"bar".into(), index)));
+        let deleted = |id| DeletedTopic { name: "bar".into(), id };
+        let request = shard::Request::TopicsDeleted(vec![deleted(BAR), deleted(Uuid::ZERO)]);
+        let (records, _) = ask(&mut shard, NOW, request);
+        let gone = [3, 0, 1].map(|index| tombstone(&"foo".into(), &"bar".into(), index));
+        assert_eq!(records, gone);
         assert_eq!(fetch(&mut shard, "bar", &[0, 1, 2, 3]), [-1, -1, 0, -1]);
         assert_eq!(fetch(&mut shard, "other", &[0]), [0]);
         let left: Vec<_> = shard.offsets.topics().map(|(name, id)| (&**name, id)).collect();
         assert_eq!(left, [("bar", Uuid([8; 16])), ("other", BAR)]);
+        assert_eq!(shard.deadline(), None, "it is done");
+    }
+
+    #[test]
+    fn many_offsets_of_a_deleted_topic_go_a_piece_at_a_time() {
+        let mut shard = shard();
+        let partition = |partition_index| OffsetCommitRequestPartition {
+            partition_index,
+            ..Default::default()
+        };
+        take(&mut shard, NOW, commit_of("bar", BAR, (0..1_700).map(partition).collect()));
+        take(&mut shard, NOW, commit_of("other", BAR, (0..800).map(partition).collect()));
+        let deleted = |name: &'static str| {
+            shard::Request::TopicsDeleted(vec![DeletedTopic { name: name.into(), id: BAR }])
+        };
+        assert_eq!(ask(&mut shard, NOW, deleted("bar")).0.len(), 1_000);
+        // What was begun is not forgotten for what comes.
+        assert_eq!(ask(&mut shard, NOW, deleted("other")).0.len(), 1_000);
+        assert_eq!(shard.deadline(), Some(NOW.monotonic));
+        let outcome = shard.expire(NOW);
+        assert_eq!(outcome.records.len(), 500);
+        outcome.records.into_iter().for_each(|record| shard.apply(record));
+        outcome.effects.into_iter().for_each(|effect| shard.note(effect));
+        assert_eq!((shard.deadline(), shard.offsets), (None, Offsets::default()));
     }
 }

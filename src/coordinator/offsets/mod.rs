@@ -25,9 +25,10 @@ pub mod partition;
 mod testing;
 
 use super::own;
+use super::shard::DeletedTopic;
 use crate::messages::records::offset_commit::{Key, Value};
 use crate::protocol::wire::{Str, Uuid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The offsets of a shard's groups.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,10 +53,25 @@ impl Offsets {
     }
 
     /// The topics that have offsets, some of them often, by name and by the id under which they
-    /// were committed. After a restart some may have been deleted unseen.
+    /// were committed.
     pub fn topics(&self) -> impl Iterator<Item = (&Str, Uuid)> {
         let topics = self.by_group.values().flatten();
         topics.flat_map(|(name, values)| values.values().map(move |value| (name, value.topic_id)))
+    }
+
+    /// Those of them that are no more. An offset that was committed without an id is of the topic
+    /// that has the name now.
+    pub fn deleted_topics(
+        &self,
+        exists: impl Fn(&Str) -> bool,
+        has_id: impl Fn(Uuid) -> bool,
+    ) -> BTreeSet<DeletedTopic> {
+        let is_gone = |(name, id): &(&Str, Uuid)| match *id {
+            Uuid::ZERO => !exists(name),
+            id => !has_id(id),
+        };
+        let gone = self.topics().filter(is_gone);
+        gone.map(|(name, id)| DeletedTopic { name: name.clone(), id }).collect()
     }
 
     /// No value is a tombstone.

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::coordinator::records::{Record, Unreadable};
 use crate::coordinator::shard::{self, Shard};
 use crate::log::Log;
+use crate::protocol::wire::Str;
 use crate::store::{PartitionId, Storage};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ impl Runtime<Shard> {
         let room = Arc::new(Semaphore::new(MAX_PENDING_KIB));
         let kept_by = storage.groups();
         let home = kept_by.clone().map_or(Home::Topic(TOPIC), Home::Store);
+        let knows_topics = kept_by.is_none().then(|| storage.clone());
         let journal = move |id: PartitionId| -> Box<dyn Journal<Record>> {
             let room = room.clone();
             match &kept_by {
@@ -37,12 +39,24 @@ impl Runtime<Shard> {
         let kind = Kind {
             machine: Box::new(move || Shard::new(settings.clone())),
             journal: Box::new(journal),
+            first: Box::new(move |shard| unseen_deletions(knows_topics.as_deref()?, shard)),
             write_timeout: Duration::from_millis(write_timeout_ms.into()),
             clock: Clock::default(),
             loads: Semaphore::new(LOADS),
         };
         Self::new(home, kind, storage)
     }
+}
+
+/// The topics whose deletion a broker before this one did not live to tell the groups. The view of
+/// the topics is from after the records were read, and this process makes all topics: so it has
+/// each topic that a record names, if that is still there. Who keeps groups by itself may have
+/// topics from others, so there nothing is taken for deleted.
+fn unseen_deletions(storage: &dyn Storage, shard: &Shard) -> Option<shard::Request> {
+    let topics = storage.topics();
+    let exists = |name: &Str| topics.by_name(name).is_some();
+    let deleted = shard.offsets.deleted_topics(exists, |id| topics.by_id(id).is_some());
+    (!deleted.is_empty()).then(|| shard::Request::TopicsDeleted(deleted.into_iter().collect()))
 }
 
 impl Keyed for Record {

@@ -97,10 +97,15 @@ where
     }
 
     pub(super) fn ask(&self, request: M::Request) -> Asked<M::Response> {
-        self.handle(&mut self.lock(), request)
+        self.handle(&mut self.lock(), request, Limits::Apply)
     }
 
-    fn handle(&self, state: &mut State<M>, request: M::Request) -> Asked<M::Response> {
+    fn handle(
+        &self,
+        state: &mut State<M>,
+        request: M::Request,
+        limits: Limits,
+    ) -> Asked<M::Response> {
         let serving = match state {
             State::Loading(_) => return Asked::refused(CoordinatorLoadInProgress),
             State::Ended(_) => return Asked::refused(NotCoordinator),
@@ -114,7 +119,7 @@ where
         let Some(outcome) = decided else { return Asked::refused(ErrorCode::UnknownServerError) };
         let (asking, asked) = oneshot::channel();
         serving.asked.insert(ticket, asking);
-        if let Err(refused) = self.carry_out(state, outcome, Limits::Apply)
+        if let Err(refused) = self.carry_out(state, outcome, limits)
             && let State::Serving(serving) = state
             && let Some(asking) = serving.asked.remove(&ticket)
         {
@@ -130,7 +135,7 @@ where
         match &mut *state {
             State::Loading(loading) if loading.told.len() < MOST_TOLD => loading.told.push(request),
             State::Loading(_) => tracing::error!("a coordinator is told too much while it loads"),
-            State::Serving(_) => drop(self.handle(&mut state, request)),
+            State::Serving(_) => drop(self.handle(&mut state, request, Limits::DoNotApply)),
             State::Ended(_) => {}
         }
     }
@@ -251,13 +256,16 @@ where
         let machine = machine.ok_or_else(panicked)?;
         let now = self.kind.clock.now();
         let outcome = guard(|| machine.loaded(now)).ok_or_else(panicked)?;
+        let first = guard(|| (self.kind.first)(&machine)).ok_or_else(panicked)?;
 
         let mut state = self.lock();
         let State::Loading(loading) = &mut *state else { return Ok(()) };
-        let told = std::mem::take(&mut loading.told);
+        let told: Vec<_> = first.into_iter().chain(loading.told.drain(..)).collect();
         *state = State::Serving(Serving::new(machine));
         self.must_carry_out(&mut state, outcome);
-        told.into_iter().for_each(|request| drop(self.handle(&mut state, request)));
+        for request in told {
+            drop(self.handle(&mut state, request, Limits::DoNotApply));
+        }
         Ok(())
     }
 

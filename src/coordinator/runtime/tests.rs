@@ -160,6 +160,9 @@ struct Fixture {
 }
 
 const TOPIC: &str = "__sums";
+
+/// A machine with this sum has missed something.
+const MISSED: i64 = 77;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Fixture {
@@ -168,6 +171,7 @@ impl Fixture {
         let journals = script.clone();
         let kind = Kind {
             machine: Box::new(Sum::default),
+            first: Box::new(|sum| (sum.sum == MISSED).then_some(Ask::Add(1_000))),
             journal: Box::new(move |_| Box::new(Scripted(journals.clone()))),
             write_timeout: WRITE_TIMEOUT,
             clock: Clock::default(),
@@ -396,6 +400,22 @@ async fn who_is_told_while_it_loads_does_it_then() {
     f.script.store();
     f.until_loaded().await;
     assert_eq!(f.ask(Ask::Read).await, Ok(1));
+}
+
+#[tokio::test]
+async fn what_a_machine_missed_it_is_told_before_all_else() {
+    let script = Script { gate: Some(Semaphore::new(0)), ..Script::default() };
+    script.stored.lock().unwrap().push(MISSED);
+    let f = Fixture::new(script).await;
+    f.runtime.tell_all(|| Ask::Add(1));
+    f.script.gate.as_ref().unwrap().add_permits(1);
+    while f.script.under_way.lock().unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(f.script.under_way.lock().unwrap()[0].0, [1_000]);
+    f.script.store();
+    f.script.store();
+    assert_eq!(f.ask(Ask::Read).await, Ok(MISSED + 1_001));
 }
 
 #[test]
