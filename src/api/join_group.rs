@@ -1,7 +1,7 @@
 //! JoinGroup: the answer waits until the group's next generation begins.
 //!
-//! Unlike in Kafka, what a client sends behind it on the same connection is handled meanwhile; its
-//! answers come behind this one.
+//! Unlike in Kafka, which leaves it unread, what a client sends behind it on the same connection is
+//! handled meanwhile; its answers come behind this one (docs/groups.md).
 
 use super::groups::{answered, reply};
 use super::{Context, Reply};

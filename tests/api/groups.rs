@@ -3,8 +3,8 @@
 use crate::broker::{Broker, Client};
 use bytes::Bytes;
 use kelp::messages::{
-    delete_groups, describe_groups, heartbeat, join_group, leave_group, list_groups, offset_delete,
-    sync_group,
+    delete_groups, describe_groups, heartbeat, join_group, leave_group, list_groups, offset_commit,
+    offset_delete, sync_group,
 };
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
@@ -16,6 +16,7 @@ pub(crate) const QUICK: &str =
 
 /// A member of a group, on a connection of its own.
 pub(crate) struct Member {
+    group: &'static str,
     pub(crate) client: Client,
     pub(crate) id: Str,
     pub(crate) generation: i32,
@@ -26,9 +27,13 @@ const GROUP: &str = "group";
 
 impl Member {
     pub(crate) fn new(broker: &Broker) -> Self {
-        broker.find_coordinator(GROUP);
+        Self::of(GROUP, broker)
+    }
+
+    fn of(group: &'static str, broker: &Broker) -> Self {
+        broker.find_coordinator(group);
         let client = broker.connect();
-        Self { client, id: Str::new(), generation: -1, session_timeout_ms: 30_000 }
+        Self { group, client, id: Str::new(), generation: -1, session_timeout_ms: 30_000 }
     }
 
     /// One that has joined.
@@ -39,13 +44,23 @@ impl Member {
         member
     }
 
+    /// The only member of a stable group.
+    fn alone(group: &'static str, broker: &Broker) -> Self {
+        let mut member = Self::of(group, broker);
+        member.get_id();
+        member.join();
+        member.send_sync(&[]);
+        assert_eq!(member.receive_sync().error_code, ErrorCode::None);
+        member
+    }
+
     fn request(&self) -> join_group::Request {
         let protocol = |name: &str, metadata: &'static [u8]| join_group::JoinGroupRequestProtocol {
             name: name.into(),
             metadata: Bytes::from_static(metadata),
         };
         join_group::Request {
-            group_id: GROUP.into(),
+            group_id: self.group.into(),
             session_timeout_ms: self.session_timeout_ms,
             rebalance_timeout_ms: 60_000,
             member_id: self.id.clone(),
@@ -86,7 +101,7 @@ impl Member {
             }
         };
         let request = sync_group::Request {
-            group_id: GROUP.into(),
+            group_id: self.group.into(),
             generation_id: self.generation,
             member_id: self.id.clone(),
             protocol_type: Some("test".into()),
@@ -103,7 +118,7 @@ impl Member {
 
     fn beat(&self) -> heartbeat::Request {
         heartbeat::Request {
-            group_id: GROUP.into(),
+            group_id: self.group.into(),
             generation_id: self.generation,
             member_id: self.id.clone(),
             ..Default::default()
@@ -119,9 +134,7 @@ impl Member {
 
 /// Two members of a stable generation, the leader first.
 fn stable(broker: &Broker) -> (Member, Member) {
-    let mut leader = Member::joined(broker);
-    leader.send_sync(&[]);
-    assert_eq!(leader.receive_sync().error_code, ErrorCode::None);
+    let mut leader = Member::alone(GROUP, broker);
     let mut follower = Member::new(broker);
     follower.get_id();
     follower.send_join();
@@ -229,6 +242,41 @@ fn what_comes_behind_a_join_that_waits_is_answered_behind_it() {
     assert_eq!(second.receive_join().generation_id, 2);
     let (_, listed): (i32, list_groups::Response) = second.client.receive(ApiKey::ListGroups, 5);
     assert_eq!(listed.groups.len(), 1);
+}
+
+#[test]
+fn a_heartbeat_or_commit_does_not_wait_for_the_rebalance_of_another_group() {
+    // One coordinator has both.
+    let broker = Broker::with(&format!("{QUICK}offsets.topic.num.partitions=1\n"));
+    broker.create("clicks", 1);
+    let mut other = Member::alone("other", &broker);
+    let mut late = Member::alone(GROUP, &broker);
+    let mut waiting = Member::new(&broker);
+    waiting.get_id();
+    waiting.send_join();
+    while late.heartbeat() == ErrorCode::None {
+        // The JoinGroup is not there yet.
+    }
+    assert_eq!(other.heartbeat(), ErrorCode::None);
+    let partition = offset_commit::OffsetCommitRequestPartition::default();
+    let topic = offset_commit::OffsetCommitRequestTopic {
+        name: "clicks".into(),
+        partitions: vec![partition],
+        ..Default::default()
+    };
+    let request = offset_commit::Request {
+        group_id: "other".into(),
+        generation_id_or_member_epoch: other.generation,
+        member_id: other.id.clone(),
+        topics: vec![topic],
+        ..Default::default()
+    };
+    let committed: offset_commit::Response = other.client.call(ApiKey::OffsetCommit, 9, &request);
+    assert_eq!(committed.topics[0].partitions[0].error_code, ErrorCode::None);
+    // The rebalance went on all that time: it needs who is late.
+    assert_eq!(late.heartbeat(), ErrorCode::RebalanceInProgress);
+    let generation = late.join().generation_id;
+    assert_eq!(waiting.receive_join().generation_id, generation);
 }
 
 #[test]
