@@ -62,13 +62,15 @@ pub struct Kind<M: Machine> {
     /// The journal of one of the topic's partitions. A store's have no topic.
     pub journal: Box<dyn Fn(PartitionId) -> Box<dyn Journal<M::Record>> + Send + Sync>,
     /// What a machine that has read its journal is told before all else: of what it missed.
-    pub first: Box<dyn Fn(&M) -> Option<M::Request> + Send + Sync>,
+    pub first: Box<First<M>>,
     /// How long an answer waits for the store.
     pub write_timeout: Duration,
     pub clock: Clock,
     /// So that not all journals are read at once when the broker starts.
     pub loads: Semaphore,
 }
+
+type First<M> = dyn Fn(&M) -> Option<<M as Machine>::Request> + Send + Sync;
 
 enum Opened<M: Machine> {
     /// There was no topic yet.
