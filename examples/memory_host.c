@@ -267,6 +267,20 @@ static void load_topics(void *ctx, kelp_load_topics *op) {
   pthread_mutex_unlock(&h->lock);
 }
 
+static void store_settings(topic *t, const kelp_topic *from) {
+  t->setting_count = from->setting_count;
+  t->settings = allocate(2 * t->setting_count * sizeof *t->settings);
+  for (size_t s = 0; s < t->setting_count; s++) {
+    t->settings[2 * s] = copy_text(from->settings[s].name);
+    t->settings[2 * s + 1] = copy_text(from->settings[s].value);
+  }
+}
+
+static void drop_settings(topic *t) {
+  for (size_t s = 0; s < 2 * t->setting_count; s++) free(t->settings[s]);
+  free(t->settings);
+}
+
 static void create_topic(void *ctx, kelp_create_topic *op) {
   host *h = ctx;
   kelp_status status = KELP_OK;
@@ -279,12 +293,7 @@ static void create_topic(void *ctx, kelp_create_topic *op) {
     topic *t = &h->topics[h->topic_count++];
     memcpy(t->id, op->topic.id, 16);
     t->name = copy_text(op->topic.name);
-    t->setting_count = op->topic.setting_count;
-    t->settings = allocate(2 * t->setting_count * sizeof *t->settings);
-    for (size_t s = 0; s < t->setting_count; s++) {
-      t->settings[2 * s] = copy_text(op->topic.settings[s].name);
-      t->settings[2 * s + 1] = copy_text(op->topic.settings[s].value);
-    }
+    store_settings(t, &op->topic);
     t->partition_count = op->topic.partition_count;
     t->partitions = allocate((size_t)t->partition_count * sizeof *t->partitions);
   }
@@ -303,8 +312,7 @@ static void topic_drop(topic *t) {
     drop_batches(&t->partitions[i], t->partitions[i].batch_count);
     free(t->partitions[i].batches);
   }
-  for (size_t s = 0; s < 2 * t->setting_count; s++) free(t->settings[s]);
-  free(t->settings);
+  drop_settings(t);
   free(t->partitions);
   free(t->name);
 }
@@ -316,6 +324,24 @@ static void delete_topic(void *ctx, kelp_delete_topic *op) {
   if (t) {
     topic_drop(t);
     *t = h->topics[--h->topic_count];
+  }
+  pthread_mutex_unlock(&h->lock);
+  kelp_op_complete(&op->op, t ? KELP_OK : KELP_UNKNOWN_TOPIC_OR_PARTITION);
+}
+
+static void alter_topic(void *ctx, kelp_alter_topic *op) {
+  host *h = ctx;
+  pthread_mutex_lock(&h->lock);
+  topic *t = find_topic(h, op->topic.id);
+  if (t) {
+    drop_settings(t);
+    store_settings(t, &op->topic);
+    size_t count = (size_t)t->partition_count, wanted = (size_t)op->topic.partition_count;
+    partition *partitions = allocate(wanted * sizeof *partitions);
+    memcpy(partitions, t->partitions, count * sizeof *partitions);
+    free(t->partitions);
+    t->partitions = partitions;
+    t->partition_count = op->topic.partition_count;
   }
   pthread_mutex_unlock(&h->lock);
   kelp_op_complete(&op->op, t ? KELP_OK : KELP_UNKNOWN_TOPIC_OR_PARTITION);
@@ -609,6 +635,7 @@ static const kelp_storage memory_storage = {
     .load_records = load_records,
     .commit_offsets = commit_offsets,
     .load_offsets = load_offsets,
+    .alter_topic = alter_topic,
 };
 
 static void host_free(host *h) {

@@ -26,6 +26,7 @@ CALLBACK(append_records, kelp_append_records)
 CALLBACK(load_records, kelp_load_records)
 CALLBACK(commit_offsets, kelp_commit_offsets)
 CALLBACK(load_offsets, kelp_load_offsets)
+CALLBACK(alter_topic, kelp_alter_topic)
 
 static void log_line(void *ctx, int32_t level, kelp_str target, kelp_str text) {
   kelp_go_log((uintptr_t)ctx, level, target, text);
@@ -64,6 +65,7 @@ kelp_status kelp_go_new(uintptr_t handle, uint32_t offers, const char *propertie
     storage.commit_offsets = commit_offsets;
     storage.load_offsets = load_offsets;
   }
+  if (offers & KELP_GO_ALTER_TOPICS) storage.alter_topic = alter_topic;
 
   kelp_host host = {0};
   host.struct_size = sizeof host;

@@ -151,11 +151,13 @@ func (h Host) offers() C.uint32_t {
 	_, timeIndex := h.Storage.(TimeIndex)
 	_, coordinators := h.Storage.(Coordinators)
 	_, groups := h.Storage.(Groups)
+	_, changes := h.Storage.(TopicChanges)
 	offer(h.Objects != nil, C.KELP_GO_OBJECTS)
 	offer(h.Storage != nil, C.KELP_GO_STORAGE)
 	offer(timeIndex, C.KELP_GO_TIME_INDEX)
 	offer(coordinators, C.KELP_GO_COORDINATORS)
 	offer(groups, C.KELP_GO_GROUPS)
+	offer(changes, C.KELP_GO_ALTER_TOPICS)
 	offer(h.Log != nil, C.KELP_GO_LOG)
 	offer(h.State != nil, C.KELP_GO_STATE)
 	return offers

@@ -62,7 +62,7 @@ type Bounds struct {
 // The methods are called on many goroutines at once. Their context is done when nobody waits for
 // the answer any more; that of Append, AppendRecords and CommitOffsets only when the engine is
 // closed. A Storage may also be a [TimeIndex], and [Coordinators], without which there are no
-// idempotent producers, and [Groups], without which there are no consumer groups.
+// idempotent producers, and [Groups], without which there are no consumer groups, and [TopicChanges].
 type Storage interface {
 	// LoadTopics is asked once, first: clients are served when it has returned. The cluster's id
 	// is made when the storage is first used, and stays the same.
@@ -99,6 +99,14 @@ type TimeIndex interface {
 	// SeekTime gives an offset from which a search for the first record of timestamp (milliseconds
 	// since 1970) or later may begin: never above that record, the nearer the better.
 	SeekTime(ctx context.Context, p Partition, timestamp int64) (int64, error)
+}
+
+// TopicChanges is a Storage whose topics can be changed. Without it topics stay as they were created.
+type TopicChanges interface {
+	// AlterTopic stores a topic anew: with the settings and the partitions that it is to have. There
+	// are never fewer partitions than before; those that come are empty. There is never more than
+	// one AlterTopic at a time.
+	AlterTopic(ctx context.Context, topic Topic) error
 }
 
 // Record is a record of a coordinator. A Tombstone has no value, and deletes its key.
@@ -198,18 +206,30 @@ func (o operation) giveTopics(topics []Topic) (*C.kelp_topic, error) {
 //export kelp_go_create_topic
 func kelp_go_create_topic(h C.uintptr_t, op *C.kelp_create_topic) {
 	run(h, &op.op, func(host *host, o operation) (C.kelp_status, error) {
-		topic := Topic{
-			ID:         goID(op.topic.id),
-			Name:       text(op.topic.name),
-			Partitions: int32(op.topic.partition_count),
-			Settings:   make(map[string]string),
-		}
-		for _, s := range unsafe.Slice(op.topic.settings, int(op.topic.setting_count)) {
-			topic.Settings[text(s.name)] = text(s.value)
-		}
-		err := host.Storage.CreateTopic(o.ctx, topic)
+		err := host.Storage.CreateTopic(o.ctx, goTopic(op.topic))
 		return status(err), err
 	})
+}
+
+//export kelp_go_alter_topic
+func kelp_go_alter_topic(h C.uintptr_t, op *C.kelp_alter_topic) {
+	run(h, &op.op, func(host *host, o operation) (C.kelp_status, error) {
+		err := host.Storage.(TopicChanges).AlterTopic(o.ctx, goTopic(op.topic))
+		return status(err), err
+	})
+}
+
+func goTopic(t C.kelp_topic) Topic {
+	topic := Topic{
+		ID:         goID(t.id),
+		Name:       text(t.name),
+		Partitions: int32(t.partition_count),
+		Settings:   make(map[string]string),
+	}
+	for _, s := range unsafe.Slice(t.settings, int(t.setting_count)) {
+		topic.Settings[text(s.name)] = text(s.value)
+	}
+	return topic
 }
 
 //export kelp_go_delete_topic

@@ -58,7 +58,7 @@
  * The version of this interface. It grows by one when structs or functions are added, and stays
  * compatible: a host that was built with a lower number runs with a newer library.
  */
-#define KELP_ABI_VERSION 3
+#define KELP_ABI_VERSION 4
 
 #define KELP_OK 0
 
@@ -181,6 +181,8 @@
 #define KELP_OP_COMMIT_OFFSETS 27
 
 #define KELP_OP_LOAD_OFFSETS 28
+
+#define KELP_OP_ALTER_TOPIC 29
 
 /**
  * Something is broken and somebody should act.
@@ -394,8 +396,9 @@ typedef struct kelp_topic {
 
 /**
  * Gives all topics: the first operation, asked once. Clients are served when it is completed,
- * so a host completes it when it can serve; it may take its time. A host that keeps groups is
- * then asked for the records of the log "groups", and clients are served after that.
+ * so a host completes it when it can serve; it may take its time. A host that keeps coordinators'
+ * records is then asked for those of the log "brokers", one that keeps groups also for those of
+ * "groups", and clients are served after that.
  *
  * Completed with KELP_OK. With any other status the engine's state is KELP_STATE_FAILED.
  */
@@ -767,6 +770,21 @@ typedef struct kelp_load_offsets {
 } kelp_load_offsets;
 
 /**
+ * Stores a topic anew: with the settings and the partitions that it is to have. There are never fewer
+ * partitions than before; those that come are empty.
+ *
+ * There is never more than one of these under way. One that is never completed holds up all that
+ * would change topics later.
+ *
+ * Completed with KELP_OK, or KELP_UNKNOWN_TOPIC_OR_PARTITION. With KELP_UNAVAILABLE the topic may be
+ * as it was or as it was to be.
+ */
+typedef struct KelpAlterTopic {
+  struct kelp_op op;
+  struct kelp_topic topic;
+} KelpAlterTopic;
+
+/**
  * A log of the host's own, for the records of all topics.
  *
  * The functions for topics and records are needed. `seek_time` may be NULL: Kelp then searches
@@ -778,6 +796,10 @@ typedef struct kelp_load_offsets {
  *
  * `commit_offsets` and `load_offsets` are for consumer groups: both set, together with the three
  * above, or both NULL. Without them no groups are offered.
+ *
+ * `alter_topic` may be NULL: then topics stay as they were created, and neither more partitions nor
+ * changes of settings are offered. With it and the coordinators' functions, settings of the broker can
+ * be changed too: they are records of the log "brokers".
  *
  * A host that gives its data to another engine, after `kelp_engine_free`, first completes what it
  * has of the former one.
@@ -810,6 +832,10 @@ typedef struct kelp_storage {
    * Since KELP_ABI_VERSION 3.
    */
   void (*load_offsets)(void *ctx, struct kelp_load_offsets *op);
+  /**
+   * Since KELP_ABI_VERSION 4.
+   */
+  void (*alter_topic)(void *ctx, struct KelpAlterTopic *op);
 } kelp_storage;
 
 /**

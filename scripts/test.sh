@@ -43,7 +43,7 @@ part_go() {
 }
 
 # The cases of issue trackers that need what Kelp has so far.
-cases=(01 02 03 04 05 06 08 09 10 11 12 13 14 15 16 18 20 21 22 23 25 26)
+cases=(01 02 03 04 05 06 08 09 10 11 12 13 14 15 16 18 20 21 22 23 24 25 26)
 run_cases() { # NAME ADDRESS
   local bad=0 n
   for n in "${cases[@]}"; do

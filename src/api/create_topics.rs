@@ -3,7 +3,7 @@
 //! A config that Kelp would ignore is refused, see [`crate::config::topic`]. The replicas of a
 //! partition are the host's affair, so there is one of each, as on a Kafka of one broker.
 
-use super::topics::{Existing, MAX_PARTITIONS_PER_REQUEST, Refusal, check_name};
+use super::topics::{Existing, MAX_PARTITIONS_PER_REQUEST, Refusal, check_name, check_replicas};
 use super::{Broker, Context};
 use crate::config::topic::{self, Configs, in_force};
 use crate::messages::create_topics::{
@@ -176,19 +176,7 @@ fn check_assignment(
         }
         Some(place) => *place = true,
     }
-    let own = broker.config.node_id;
-    let foreign = assignment.broker_ids.iter().find(|id| **id != own);
-    match (assignment.broker_ids.len(), foreign) {
-        (0, _) => Err("The manual partition assignment includes an empty replica list.".into()),
-        (_, Some(id)) => Err(format!(
-            "The manual partition assignment includes broker {id}, but no such broker is \
-             registered."
-        )),
-        (1, None) => Ok(()),
-        (_, None) => Err(format!(
-            "The manual partition assignment includes the broker {own} more than once."
-        )),
-    }
+    check_replicas(broker, &assignment.broker_ids)
 }
 
 fn describe(broker: &Broker, configs: &Configs) -> Vec<CreatableTopicConfigs> {

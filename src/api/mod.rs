@@ -6,6 +6,7 @@
 pub mod api_versions;
 mod config_resources;
 pub mod create_acls;
+pub mod create_partitions;
 pub mod create_topics;
 pub mod delete_acls;
 pub mod delete_groups;
@@ -132,10 +133,11 @@ impl Broker {
     /// producer ids to give, or no groups.
     pub fn offers(&self, api: ApiKey) -> bool {
         use ApiKey::{
-            DeleteGroups, DescribeGroups, Heartbeat, InitProducerId, JoinGroup, LeaveGroup,
-            ListGroups, OffsetCommit, OffsetDelete, OffsetFetch, SyncGroup,
+            CreatePartitions, DeleteGroups, DescribeGroups, Heartbeat, InitProducerId, JoinGroup,
+            LeaveGroup, ListGroups, OffsetCommit, OffsetDelete, OffsetFetch, SyncGroup,
         };
         let is_possible = match api {
+            CreatePartitions => self.storage.alters_topics(),
             InitProducerId => self.storage.has_coordinators(),
             OffsetCommit | OffsetFetch | JoinGroup | Heartbeat | LeaveGroup | SyncGroup
             | DescribeGroups | ListGroups | DeleteGroups | OffsetDelete => {

@@ -76,6 +76,23 @@ pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
     Err(Refusal::new(ErrorCode::InvalidTopicException, message))
 }
 
+/// Checks replicas of one partition that a client placed by hand: there is this broker only.
+pub(super) fn check_replicas(broker: &Broker, ids: &[i32]) -> Result<(), String> {
+    let own = broker.config.node_id;
+    let foreign = ids.iter().find(|id| **id != own);
+    match (ids.len(), foreign) {
+        (0, _) => Err("The manual partition assignment includes an empty replica list.".into()),
+        (_, Some(id)) => Err(format!(
+            "The manual partition assignment includes broker {id}, but no such broker is \
+             registered."
+        )),
+        (1, None) => Ok(()),
+        (_, None) => Err(format!(
+            "The manual partition assignment includes the broker {own} more than once."
+        )),
+    }
+}
+
 /// What new topics must fit in with, as it is while nobody else changes topics.
 pub(super) struct Existing {
     topics: Arc<Topics>,

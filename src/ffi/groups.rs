@@ -30,8 +30,8 @@ pub(super) struct HostGroups {
 const LOG: &str = "groups";
 const COORDINATORS: &[u8] = b"coordinators";
 
-/// Told when the number of coordinators is known, or cannot be.
-type Then = Box<dyn FnOnce(Result<(), Failure>) + Send>;
+/// Told when what is asked for at the start is known, or cannot be.
+pub(super) type Then = Box<dyn FnOnce(Result<(), Failure>) + Send>;
 
 impl HostGroups {
     pub(super) fn new(

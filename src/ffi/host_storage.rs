@@ -5,9 +5,11 @@
 //! waits for it: a topic that was created late is there.
 
 use super::appends::Appends;
+use super::broker_settings::BrokerSettings;
 use super::data::{KelpBytes, KelpStr};
 use super::groups::HostGroups;
 use super::host::Host;
+use super::host_topics::Known;
 use super::operation::{Callback, KelpOp};
 use super::producer_state::ProducerState;
 use super::read::whole_batches;
@@ -18,42 +20,39 @@ use super::storage::*;
 use crate::protocol::wire::Uuid;
 use crate::record::batch::Batch;
 use crate::store::groups::Groups;
-use crate::store::topics::{Topic, Topics};
+use crate::store::topics::{BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics};
 use crate::store::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreError};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use tokio::sync::{oneshot, watch};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 
 pub(super) struct HostStorage {
-    host: Arc<Host>,
-    table: Table,
-    known: Arc<Known>,
-    partitions: Arc<Mutex<HashMap<PartitionId, Arc<Appends>>>>,
-    snapshots: Option<Arc<Snapshots>>,
-    groups: Option<Arc<HostGroups>>,
+    pub(super) host: Arc<Host>,
+    pub(super) table: Table,
+    pub(super) known: Arc<Known>,
+    /// Held while a topic is altered, until the host has completed it.
+    pub(super) altering: Arc<tokio::sync::Mutex<()>>,
+    pub(super) partitions: Arc<Mutex<HashMap<PartitionId, Arc<Appends>>>>,
+    pub(super) snapshots: Option<Arc<Snapshots>>,
+    pub(super) broker_settings: Option<Arc<BrokerSettings>>,
+    pub(super) groups: Option<Arc<HostGroups>>,
 }
 
 /// The host's functions, those that are needed and those that may be missing.
-struct Table {
-    load_topics: Callback<KelpLoadTopics>,
-    create_topic: Callback<KelpCreateTopic>,
-    delete_topic: Callback<KelpDeleteTopic>,
+pub(super) struct Table {
+    pub(super) load_topics: Callback<KelpLoadTopics>,
+    pub(super) create_topic: Callback<KelpCreateTopic>,
+    pub(super) delete_topic: Callback<KelpDeleteTopic>,
     open_partition: Callback<KelpOpenPartition>,
     append: Callback<KelpAppend>,
     read: Callback<KelpRead>,
     set_log_start: Callback<KelpSetLogStart>,
     seek_time: Option<Callback<KelpSeekTime>>,
     allocate_producer_ids: Option<Callback<KelpAllocateProducerIds>>,
-}
-
-/// What the host has told of its topics.
-struct Known {
-    state: watch::Sender<State>,
-    cluster_id: OnceLock<String>,
-    topics: Mutex<Arc<Topics>>,
+    pub(super) alter_topic: Option<Callback<KelpAlterTopic>>,
 }
 
 /// How much of a log is read at once to see its producers.
@@ -82,6 +81,7 @@ impl HostStorage {
             (None, ..) => return Err("append_records or load_records"),
             _ => return Err("commit_offsets or load_offsets"),
         };
+        let broker_settings = logs.clone().map(|logs| Arc::new(BrokerSettings::new(logs)));
         let snapshots = logs.map(|logs| Arc::new(Snapshots::new(logs)));
         let storage = Arc::new(Self {
             host: host.clone(),
@@ -95,62 +95,17 @@ impl HostStorage {
                 set_log_start: table.set_log_start.ok_or("set_log_start")?,
                 seek_time: table.seek_time,
                 allocate_producer_ids: table.allocate_producer_ids,
+                alter_topic: table.alter_topic,
             },
-            known: Arc::new(Known {
-                state: watch::Sender::new(State::Opening),
-                cluster_id: OnceLock::new(),
-                topics: Mutex::default(),
-            }),
+            known: Known::new(),
+            altering: Arc::default(),
+            broker_settings,
             partitions: Arc::default(),
             snapshots,
             groups,
         });
         storage.load_topics(coordinators);
         Ok(storage)
-    }
-
-    fn load_topics(&self, coordinators: i32) {
-        let body = KelpLoadTopics {
-            op: KelpOp::NEW,
-            cluster_id: KelpStr::EMPTY,
-            topics: ptr::null(),
-            topic_count: 0,
-        };
-        let (known, groups) = (self.known.clone(), self.groups.clone());
-        self.host.submit(
-            self.table.load_topics,
-            body,
-            (),
-            |outcome| {
-                outcome.ok()?;
-                let cluster_id = outcome.text(outcome.body.cluster_id)?;
-                let raw = outcome.array(outcome.body.topics, outcome.body.topic_count)?;
-                let mut topics = Topics::default();
-                for topic in raw {
-                    let settings = outcome.array(topic.settings, topic.setting_count)?;
-                    let pair =
-                        |s: &KelpSetting| Ok((outcome.text(s.name)?, outcome.text(s.value)?));
-                    let configs = settings.iter().map(pair).collect::<Result<_, _>>()?;
-                    insert(
-                        &mut topics,
-                        Topic {
-                            id: Uuid(topic.id),
-                            name: outcome.text(topic.name)?,
-                            partitions: topic.partition_count,
-                            configs,
-                        },
-                    )?;
-                }
-                Ok((cluster_id, topics))
-            },
-            move |answer| match (answer, groups) {
-                (Ok(topics), Some(groups)) => {
-                    let then = move |opened: Result<(), _>| known.loaded(opened.map(|()| topics));
-                    groups.open(coordinators, Box::new(then));
-                }
-                (answer, _) => known.loaded(answer),
-            },
-        );
     }
 
     /// A partition that exists, with the appends that are on their way to it.
@@ -238,38 +193,8 @@ impl KelpPartition {
     }
 }
 
-impl Known {
-    fn loaded(&self, answer: Result<(String, Topics), Failure>) {
-        match answer {
-            Ok((cluster_id, topics)) => {
-                *lock(&self.topics) = Arc::new(topics);
-                // Asked for once, so it is not set yet.
-                let _ = self.cluster_id.set(cluster_id);
-                self.state.send_replace(State::Serving);
-            }
-            Err(failure) => drop(self.state.send_replace(State::Failed(failure.to_string()))),
-        }
-    }
-
-    fn topics(&self) -> MutexGuard<'_, Arc<Topics>> {
-        lock(&self.topics)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Adds a topic that a host told of.
-fn insert(topics: &mut Topics, topic: Topic) -> Result<(), Failure> {
-    if topic.name.is_empty() || topic.partitions < 1 || topic.id == Uuid::ZERO {
-        return Err(Failure::Malformed("a topic without a name, an id or partitions"));
-    }
-    if topics.by_name(&topic.name).is_some() || topics.by_id(topic.id).is_some() {
-        return Err(Failure::Malformed("two topics with one name or id"));
-    }
-    topics.insert(topic);
-    Ok(())
 }
 
 #[async_trait::async_trait]
@@ -300,69 +225,32 @@ impl Storage for HostStorage {
     }
 
     async fn create_topic(&self, topic: Topic) -> Result<()> {
-        let (done, answer) = oneshot::channel();
-        {
-            let settings = Settings::new(&topic.configs);
-            let body = KelpCreateTopic {
-                op: KelpOp::NEW,
-                topic: KelpTopic {
-                    id: topic.id.0,
-                    name: KelpStr::of(&topic.name),
-                    settings: settings.as_slice().as_ptr(),
-                    setting_count: settings.as_slice().len(),
-                    partition_count: topic.partitions,
-                    reserved: 0,
-                },
-            };
-            let known = self.known.clone();
-            self.host.submit(
-                self.table.create_topic,
-                body,
-                settings,
-                |outcome| outcome.ok(),
-                // Holds the topic, into which the operation points.
-                move |created| {
-                    if created.is_ok() {
-                        Arc::make_mut(&mut *known.topics()).insert(topic);
-                    }
-                    let _ = done.send(created);
-                },
-            );
-        }
-        Ok(self.host.wait(answer).await?)
+        Ok(self.create(topic).await?)
     }
 
     async fn delete_topic(&self, id: Uuid) -> Result<()> {
-        let topic = self.topics().by_id(id).cloned().ok_or(StoreError::UnknownPartition)?;
-        let (done, answer) = oneshot::channel();
-        {
-            let body = KelpDeleteTopic {
-                op: KelpOp::NEW,
-                topic: KelpStr::of(&topic.name),
-                topic_id: topic.id.0,
-            };
-            let (known, partitions) = (self.known.clone(), self.partitions.clone());
-            let snapshots = self.snapshots.clone();
-            self.host.submit(
-                self.table.delete_topic,
-                body,
-                topic.clone(),
-                |outcome| outcome.ok(),
-                move |deleted| {
-                    if deleted.is_ok() {
-                        let mut topics = known.topics();
-                        Arc::make_mut(&mut *topics).remove(id);
-                        lock(&partitions).retain(|partition, _| partition.topic != id);
-                        drop(topics);
-                        if let Some(snapshots) = snapshots {
-                            snapshots.delete(&topic);
-                        }
-                    }
-                    let _ = done.send(deleted);
-                },
-            );
-        }
-        Ok(self.host.wait(answer).await?)
+        self.delete(id).await
+    }
+
+    fn alters_topics(&self) -> bool {
+        self.table.alter_topic.is_some()
+    }
+
+    async fn alter_topic(&self, id: Uuid, change: TopicChange) -> Result<()> {
+        self.alter(id, change).await
+    }
+
+    fn alters_brokers(&self) -> bool {
+        self.broker_settings.is_some()
+    }
+
+    fn broker_configs(&self) -> Arc<BrokerConfigs> {
+        self.broker_settings.as_ref().map(|settings| settings.configs()).unwrap_or_default()
+    }
+
+    async fn alter_broker_configs(&self, broker: String, changes: ConfigChanges) -> Result<()> {
+        let settings = self.broker_settings.as_ref().ok_or(Failure::NotOffered)?;
+        Ok(settings.alter(broker, changes).await?)
     }
 
     async fn allocate_producer_ids(&self, count: u32) -> Result<Range<i64>> {

@@ -20,6 +20,7 @@ pub const KELP_OP_APPEND_RECORDS: u32 = 25;
 pub const KELP_OP_LOAD_RECORDS: u32 = 26;
 pub const KELP_OP_COMMIT_OFFSETS: u32 = 27;
 pub const KELP_OP_LOAD_OFFSETS: u32 = 28;
+pub const KELP_OP_ALTER_TOPIC: u32 = 29;
 
 /// A setting of a topic under its Kafka name, such as "retention.ms".
 #[repr(C)]
@@ -95,8 +96,9 @@ pub struct KelpOffset {
 }
 
 /// Gives all topics: the first operation, asked once. Clients are served when it is completed,
-/// so a host completes it when it can serve; it may take its time. A host that keeps groups is
-/// then asked for the records of the log "groups", and clients are served after that.
+/// so a host completes it when it can serve; it may take its time. A host that keeps coordinators'
+/// records is then asked for those of the log "brokers", one that keeps groups also for those of
+/// "groups", and clients are served after that.
 ///
 /// Completed with KELP_OK. With any other status the engine's state is KELP_STATE_FAILED.
 #[repr(C)]
@@ -115,6 +117,20 @@ pub struct KelpLoadTopics {
 /// Completed with KELP_OK, or KELP_TOPIC_ALREADY_EXISTS: there is a topic of that name.
 #[repr(C)]
 pub struct KelpCreateTopic {
+    pub op: KelpOp,
+    pub topic: KelpTopic,
+}
+
+/// Stores a topic anew: with the settings and the partitions that it is to have. There are never fewer
+/// partitions than before; those that come are empty.
+///
+/// There is never more than one of these under way. One that is never completed holds up all that
+/// would change topics later.
+///
+/// Completed with KELP_OK, or KELP_UNKNOWN_TOPIC_OR_PARTITION. With KELP_UNAVAILABLE the topic may be
+/// as it was or as it was to be.
+#[repr(C)]
+pub struct KelpAlterTopic {
     pub op: KelpOp,
     pub topic: KelpTopic,
 }
@@ -327,6 +343,7 @@ operations! {
     KelpLoadRecords => KELP_OP_LOAD_RECORDS,
     KelpCommitOffsets => KELP_OP_COMMIT_OFFSETS,
     KelpLoadOffsets => KELP_OP_LOAD_OFFSETS,
+    KelpAlterTopic => KELP_OP_ALTER_TOPIC,
 }
 
 /// A log of the host's own, for the records of all topics.
@@ -340,6 +357,10 @@ operations! {
 ///
 /// `commit_offsets` and `load_offsets` are for consumer groups: both set, together with the three
 /// above, or both NULL. Without them no groups are offered.
+///
+/// `alter_topic` may be NULL: then topics stay as they were created, and neither more partitions nor
+/// changes of settings are offered. With it and the coordinators' functions, settings of the broker can
+/// be changed too: they are records of the log "brokers".
 ///
 /// A host that gives its data to another engine, after `kelp_engine_free`, first completes what it
 /// has of the former one.
@@ -366,6 +387,8 @@ pub struct KelpStorage {
     pub commit_offsets: Option<unsafe extern "C" fn(ctx: *mut c_void, op: *mut KelpCommitOffsets)>,
     /// Since KELP_ABI_VERSION 3.
     pub load_offsets: Option<unsafe extern "C" fn(ctx: *mut c_void, op: *mut KelpLoadOffsets)>,
+    /// Since KELP_ABI_VERSION 4.
+    pub alter_topic: Option<unsafe extern "C" fn(ctx: *mut c_void, op: *mut KelpAlterTopic)>,
 }
 
 // SAFETY: `repr(C)`, begins with its size, and all its fields may be zero.

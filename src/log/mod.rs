@@ -144,6 +144,7 @@ impl From<StoreError> for ErrorCode {
             StoreError::TimedOut => Self::RequestTimedOut,
             StoreError::UnknownPartition => Self::UnknownTopicOrPartition,
             StoreError::TopicExists => Self::TopicAlreadyExists,
+            StoreError::NotMorePartitions => Self::InvalidPartitions,
             StoreError::OffsetOutOfRange => Self::OffsetOutOfRange,
             // KAFKA_STORAGE_ERROR is retriable: clients refresh their metadata and come again.
             StoreError::Unavailable(_) | StoreError::Corrupt(_) => Self::KafkaStorageError,

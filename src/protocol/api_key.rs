@@ -31,6 +31,7 @@ macro_rules! for_each_api {
                 30  => CreateAcls                            0..=3,   2..,        create_acls;
                 31  => DeleteAcls                            0..=3,   2..,        delete_acls;
                 32  => DescribeConfigs                       0..=4,   4..,        describe_configs;
+                37  => CreatePartitions                      0..=3,   2..,        create_partitions;
                 42  => DeleteGroups                          0..=3,   2..,        delete_groups;
                 46  => ListPartitionReassignments            0..=0,   0..,        list_partition_reassignments;
                 47  => OffsetDelete                          0..=0,   i16::MAX.., offset_delete;
@@ -51,7 +52,6 @@ macro_rules! for_each_api {
                 34  => AlterReplicaLogDirs                   0..=2,   2..,        alter_replica_log_dirs;
                 35  => DescribeLogDirs                       0..=5,   2..,        describe_log_dirs;
                 36  => SaslAuthenticate                      0..=2,   2..,        sasl_authenticate;
-                37  => CreatePartitions                      0..=3,   2..,        create_partitions;
                 38  => CreateDelegationToken                 0..=3,   2..,        create_delegation_token;
                 39  => RenewDelegationToken                  0..=2,   2..,        renew_delegation_token;
                 40  => ExpireDelegationToken                 0..=2,   2..,        expire_delegation_token;

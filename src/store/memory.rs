@@ -1,7 +1,9 @@
 //! A [`Storage`] in memory, committed at once: what the rooms above the store are tested on.
 
 use super::producers::Producers;
-use super::topics::{Topic, Topics};
+use super::topics::{
+    BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics, change_broker_configs,
+};
 use super::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreError};
 use crate::protocol::wire::Uuid;
 use crate::record::batch::Batch;
@@ -19,6 +21,7 @@ pub struct Memory {
 #[derive(Default)]
 struct Inner {
     topics: Arc<Topics>,
+    broker_configs: Arc<BrokerConfigs>,
     partitions: HashMap<PartitionId, Partition>,
     next_producer_id: i64,
 }
@@ -99,6 +102,34 @@ impl Storage for Memory {
         let mut inner = self.lock();
         Arc::make_mut(&mut inner.topics).remove(id).ok_or(StoreError::UnknownPartition)?;
         inner.partitions.retain(|partition, _| partition.topic != id);
+        Ok(())
+    }
+
+    fn alters_topics(&self) -> bool {
+        true
+    }
+
+    async fn alter_topic(&self, id: Uuid, change: TopicChange) -> Result<()> {
+        let mut inner = self.lock();
+        let topic = inner.topics.by_id(id).ok_or(StoreError::UnknownPartition)?;
+        let changed = topic.changed(change)?;
+        Arc::make_mut(&mut inner.topics).insert(changed);
+        Ok(())
+    }
+
+    fn alters_brokers(&self) -> bool {
+        true
+    }
+
+    fn broker_configs(&self) -> Arc<BrokerConfigs> {
+        self.lock().broker_configs.clone()
+    }
+
+    async fn alter_broker_configs(&self, broker: String, changes: ConfigChanges) -> Result<()> {
+        let mut inner = self.lock();
+        let mut all = (*inner.broker_configs).clone();
+        change_broker_configs(&mut all, broker, changes);
+        inner.broker_configs = Arc::new(all);
         Ok(())
     }
 

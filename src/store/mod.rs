@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::watch;
-use topics::{Topic, Topics};
+use topics::{BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -91,6 +91,8 @@ pub enum StoreError {
     UnknownPartition,
     #[error("the topic exists")]
     TopicExists,
+    #[error("the topic has as many partitions already")]
+    NotMorePartitions,
     #[error("the offset is outside of the log")]
     OffsetOutOfRange,
     /// Nothing was appended, as the log ends elsewhere.
@@ -129,6 +131,33 @@ pub trait Storage: Send + Sync + 'static {
     async fn create_topic(&self, topic: Topic) -> Result<()>;
 
     async fn delete_topic(&self, id: Uuid) -> Result<()>;
+
+    /// Whether [`Storage::alter_topic`] works. Without it the APIs that change topics and configs
+    /// are not advertised.
+    fn alters_topics(&self) -> bool {
+        false
+    }
+
+    /// Changes a topic: done when that is stored, and [`Storage::topics`] shows it then. New
+    /// partitions are empty.
+    async fn alter_topic(&self, _id: Uuid, _change: TopicChange) -> Result<()> {
+        Err(StoreError::Unavailable("topics cannot be changed".into()))
+    }
+
+    /// Whether [`Storage::alter_broker_configs`] works.
+    fn alters_brokers(&self) -> bool {
+        false
+    }
+
+    /// What was set of brokers, as this process knows it now. The same value is the same `Arc`.
+    fn broker_configs(&self) -> Arc<BrokerConfigs> {
+        Arc::default()
+    }
+
+    /// Changes what is set of one broker, or, with [`ALL_BROKERS`](topics::ALL_BROKERS), of all.
+    async fn alter_broker_configs(&self, _broker: String, _changes: ConfigChanges) -> Result<()> {
+        Err(StoreError::Unavailable("settings of brokers are not kept".into()))
+    }
 
     /// Producer ids that nobody had or will have.
     async fn allocate_producer_ids(&self, count: u32) -> Result<Range<i64>>;

@@ -7,6 +7,7 @@ mod api_versions;
 mod batch;
 mod broker;
 mod connection;
+mod create_partitions;
 mod create_topics;
 mod delete_topics;
 mod describe_cluster;

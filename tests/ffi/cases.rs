@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const CASES: [&str; 16] = [
-    "01", "02", "03", "04", "06", "09", "11", "12", "13", "14", "16", "18", "20", "21", "22", "26",
+const CASES: [&str; 17] = [
+    "01", "02", "03", "04", "06", "09", "11", "12", "13", "14", "16", "18", "20", "21", "22", "24",
+    "26",
 ];
 
 /// Runs the cases against a broker of this machine.

@@ -35,6 +35,7 @@ const HEARTBEAT: i16 = 12;
 const SYNC_GROUP: i16 = 14;
 const API_VERSIONS: i16 = 18;
 const CREATE_TOPICS: i16 = 19;
+const CREATE_PARTITIONS: i16 = 37;
 
 const COORDINATOR_LOAD_IN_PROGRESS: i16 = 14;
 
@@ -92,6 +93,20 @@ impl Client {
         body.extend(10_000i32.to_be_bytes());
         let answer = self.call(CREATE_TOPICS, 0, &body);
         let mut answer = &answer[4..];
+        take_text(&mut answer);
+        i16::from_be_bytes(take(&mut answer))
+    }
+
+    /// Gives a topic so many partitions; gives the error code.
+    pub(crate) fn create_partitions(&mut self, name: &str, count: i32) -> i16 {
+        let mut body = array_of_one();
+        put_text(&mut body, name);
+        body.extend(count.to_be_bytes());
+        body.extend((-1i32).to_be_bytes()); // no assignments
+        body.extend(10_000i32.to_be_bytes());
+        body.push(0);
+        let answer = self.call(CREATE_PARTITIONS, 0, &body);
+        let mut answer = &answer[8..]; // the throttle time and the count
         take_text(&mut answer);
         i16::from_be_bytes(take(&mut answer))
     }

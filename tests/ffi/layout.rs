@@ -55,6 +55,7 @@ layout! {
     KelpRecord = kelp_record { key, value, is_tombstone, reserved };
     KelpLoadTopics = kelp_load_topics { op, cluster_id, topics, topic_count };
     KelpCreateTopic = kelp_create_topic { op, topic };
+    KelpAlterTopic = kelp_alter_topic { op, topic };
     KelpDeleteTopic = kelp_delete_topic { op, topic, topic_id };
     KelpOpenPartition = kelp_open_partition {
         op, partition, log_start_offset, log_end_offset, leader_epoch, reserved
@@ -84,7 +85,7 @@ layout! {
     KelpStorage = kelp_storage {
         struct_size, reserved, load_topics, create_topic, delete_topic, open_partition, append,
         read, set_log_start, seek_time, allocate_producer_ids, append_records, load_records,
-        commit_offsets, load_offsets
+        commit_offsets, load_offsets, alter_topic
     };
     KelpBatchFields = kelp_batch_fields {
         struct_size, attributes, base_offset, last_offset_delta, leader_epoch, producer_id,

@@ -13,7 +13,7 @@ use kelp::protocol::wire::Uuid;
 use kelp::record::batch::Batch;
 use kelp::store::groups::Committed;
 use kelp::store::memory::Memory;
-use kelp::store::topics::Topic;
+use kelp::store::topics::{ConfigChanges, Topic, TopicChange};
 use kelp::store::{PartitionId, Storage, StoreError};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
@@ -24,6 +24,7 @@ use tokio::runtime::Runtime;
 
 const OK: i16 = 0;
 const INIT_PRODUCER_ID: i16 = 22;
+const CREATE_PARTITIONS: i16 = 37;
 /// Commit, fetch and delete offsets, all of the classic protocol, and what administrators ask.
 const GROUP_APIS: [i16; 10] = [8, 9, 11, 12, 13, 14, 15, 16, 42, 47];
 
@@ -152,6 +153,7 @@ fn table(offers: Offers) -> KelpStorage {
         load_records: if coordinators { Some(load_records) } else { None },
         commit_offsets: if groups { Some(commit_offsets) } else { None },
         load_offsets: if groups { Some(load_offsets) } else { None },
+        alter_topic: if groups { Some(alter_topic) } else { None },
     }
 }
 
@@ -231,13 +233,20 @@ unsafe extern "C" fn load_topics(ctx: *mut c_void, op: *mut KelpLoadTopics) {
         let topics: Vec<_> = host.data.topics().iter().cloned().collect();
         let topics: Vec<_> = topics
             .iter()
-            .map(|topic| KelpTopic {
-                id: topic.id.0,
-                name: give_text(&mut op.op, &topic.name),
-                settings: ptr::null(),
-                setting_count: 0,
-                partition_count: topic.partitions,
-                reserved: 0,
+            .map(|topic| {
+                let setting = |(name, value): (&String, &String)| KelpSetting {
+                    name: give_text(&mut op.op, name),
+                    value: give_text(&mut op.op, value),
+                };
+                let settings: Vec<_> = topic.configs.iter().map(setting).collect();
+                KelpTopic {
+                    id: topic.id.0,
+                    name: give_text(&mut op.op, &topic.name),
+                    settings: give(&mut op.op, &settings),
+                    setting_count: settings.len(),
+                    partition_count: topic.partitions,
+                    reserved: 0,
+                }
             })
             .collect();
         op.cluster_id = give_text(&mut op.op, "mock");
@@ -247,17 +256,30 @@ unsafe extern "C" fn load_topics(ctx: *mut c_void, op: *mut KelpLoadTopics) {
 }
 
 unsafe extern "C" fn create_topic(ctx: *mut c_void, op: *mut KelpCreateTopic) {
+    later(ctx, op, async |host, op| host.data.create_topic(topic(&op.topic)).await);
+}
+
+unsafe extern "C" fn alter_topic(ctx: *mut c_void, op: *mut KelpAlterTopic) {
     later(ctx, op, async |host, op| {
-        // SAFETY: the engine's array is there until the operation is completed.
-        let settings = unsafe { slice(op.topic.settings, op.topic.setting_count) };
-        let topic = Topic {
-            id: Uuid(op.topic.id),
-            name: text(op.topic.name),
-            partitions: op.topic.partition_count,
-            configs: settings.iter().map(|s| (text(s.name), text(s.value))).collect(),
-        };
-        host.data.create_topic(topic).await
+        let Topic { id, partitions, configs, .. } = topic(&op.topic);
+        let topics = host.data.topics();
+        let before = topics.by_id(id).ok_or(StoreError::UnknownPartition)?;
+        let mut changes: ConfigChanges = before.configs.keys().map(|k| (k.clone(), None)).collect();
+        changes.extend(configs.into_iter().map(|(name, value)| (name, Some(value))));
+        let partitions = Some(partitions).filter(|count| *count != before.partitions);
+        host.data.alter_topic(id, TopicChange { partitions, configs: changes }).await
     });
+}
+
+fn topic(topic: &KelpTopic) -> Topic {
+    // SAFETY: the engine's array is there until the operation is completed.
+    let settings = unsafe { slice(topic.settings, topic.setting_count) };
+    Topic {
+        id: Uuid(topic.id),
+        name: text(topic.name),
+        partitions: topic.partition_count,
+        configs: settings.iter().map(|s| (text(s.name), text(s.value))).collect(),
+    }
 }
 
 unsafe extern "C" fn delete_topic(ctx: *mut c_void, op: *mut KelpDeleteTopic) {
@@ -415,11 +437,26 @@ fn a_host_is_offered_to_clients_as_what_it_keeps() {
     let host = Host::new();
     let offered = |offers| {
         let keys = Engine::start(&host, offers).client().api_keys();
-        (keys.contains(&INIT_PRODUCER_ID), GROUP_APIS.map(|key| keys.contains(&key)))
+        let apis = [INIT_PRODUCER_ID, CREATE_PARTITIONS].map(|key| keys.contains(&key));
+        (apis, GROUP_APIS.map(|key| keys.contains(&key)))
     };
-    assert_eq!(offered(Offers::Groups), (true, [true; 10]));
-    assert_eq!(offered(Offers::Coordinators), (true, [false; 10]));
-    assert_eq!(offered(Offers::Nothing), (false, [false; 10]));
+    assert_eq!(offered(Offers::Groups), ([true, true], [true; 10]));
+    assert_eq!(offered(Offers::Coordinators), ([true, false], [false; 10]));
+    assert_eq!(offered(Offers::Nothing), ([false, false], [false; 10]));
+}
+
+#[test]
+fn more_partitions_outlive_an_engine() {
+    let host = Host::new();
+    {
+        let mut client = Engine::start(&host, Offers::Groups).client();
+        assert_eq!(client.create_topic("t"), OK);
+        assert_eq!(client.create_partitions("t", 2), OK);
+    }
+    let mut client = Engine::start(&host, Offers::Groups).client();
+    const INVALID_PARTITIONS: i16 = 37;
+    assert_eq!(client.create_partitions("t", 2), INVALID_PARTITIONS, "it has them");
+    assert_eq!(client.create_partitions("t", 3), OK);
 }
 
 #[test]

@@ -7,8 +7,9 @@ use kelp::protocol::wire::Uuid;
 use kelp::store::StoreError;
 use kelp::store::objectlog::metadata::Metadata;
 use kelp::store::objectlog::metadata::faults::Settings;
-use kelp::store::topics::Topic;
+use kelp::store::topics::{ConfigChanges, Topic, TopicChange};
 use rand::RngExt;
+use rand::rngs::SmallRng;
 use std::hash::Hasher;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,9 @@ const LIVES: usize = 3;
 
 /// Names that topics fight for.
 const NAMES: [&str; 3] = ["clicks", "orders", "views"];
+
+/// Whose settings are changed: all brokers', or one's.
+const BROKERS: [&str; 2] = ["", "1"];
 
 /// By then everything has long been answered.
 const END: Duration = Duration::from_secs(7_200);
@@ -133,8 +137,10 @@ impl Client {
     async fn ask(&self) {
         let told = match self.world.roll(|rng| rng.random_range(0..20)) {
             0..8 => self.create().await,
-            8..12 => self.delete().await,
-            12..16 => self.allocate().await,
+            8..11 => self.delete().await,
+            11..14 => self.alter().await,
+            14..16 => self.alter_broker().await,
+            16..18 => self.allocate().await,
             _ => return self.refresh().await,
         };
         let seq = self.metadata.seq();
@@ -144,6 +150,7 @@ impl Client {
                 match answer {
                     Answer::NameTaken(_) => world.meet("a name was taken"),
                     Answer::Allocated(..) => world.meet("an allocation was answered"),
+                    Answer::NotMore(_) => world.meet("a topic had as many partitions already"),
                     _ => {}
                 }
                 world.happened(format!("process {} was told {answer:?}", self.nonce));
@@ -178,6 +185,35 @@ impl Client {
         }
     }
 
+    /// Grows a topic of this gateway's view, or sets one of its configs or takes it away.
+    async fn alter(&self) -> Result<Answer, StoreError> {
+        let topics = self.metadata.topics();
+        let index = self.world.roll(|rng| rng.random_range(0..NAMES.len()));
+        let topic = topics.iter().nth(index);
+        let id = topic.map_or(Uuid::ZERO, |topic| topic.id);
+        let change = self.world.roll(|rng| match rng.random_bool(0.5) {
+            true => {
+                let partitions = topic.map_or(1, |topic| topic.partitions) + 1;
+                TopicChange { partitions: Some(partitions), ..TopicChange::default() }
+            }
+            false => TopicChange { partitions: None, configs: config_change(rng) },
+        });
+        match self.metadata.alter_topic(id, change).await {
+            Ok(()) => Ok(Answer::Altered(id)),
+            Err(StoreError::UnknownPartition) => Ok(Answer::NoSuchTopic(id)),
+            Err(StoreError::NotMorePartitions) => Ok(Answer::NotMore(id)),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn alter_broker(&self) -> Result<Answer, StoreError> {
+        let (broker, changes) = self.world.roll(|rng| {
+            (BROKERS[rng.random_range(0..BROKERS.len())].to_string(), config_change(rng))
+        });
+        self.metadata.alter_broker(broker.clone(), changes).await?;
+        Ok(Answer::BrokerAltered(broker))
+    }
+
     async fn allocate(&self) -> Result<Answer, StoreError> {
         let count = self.world.roll(|rng| rng.random_range(1..100));
         let ids = self.metadata.allocate_producer_ids(count).await?;
@@ -198,10 +234,14 @@ impl Client {
     /// A gateway's state is what a replay gives.
     fn check_view(&self) {
         let (seq, topics) = (self.metadata.seq(), self.metadata.topics());
+        let brokers = self.metadata.broker_configs();
         let mut world = self.world.lock();
+        if !brokers.is_empty() {
+            world.meet("settings of brokers were read");
+        }
         world.known = world.known.max(seq);
         let cluster_id = self.metadata.cluster_id();
-        if let Some(wrong) = world.compare(seq, &topics, Some(&cluster_id)) {
+        if let Some(wrong) = world.compare(seq, &topics, &brokers, Some(&cluster_id)) {
             world.violated(format!("a gateway at {seq} {wrong}"));
         }
     }
@@ -245,6 +285,13 @@ impl Client {
             }
         }
     }
+}
+
+/// One of a few configs gets a value, or has none any more.
+fn config_change(rng: &mut SmallRng) -> ConfigChanges {
+    let name = ["one", "two"][rng.random_range(0..2)].to_string();
+    let value = rng.random_bool(0.7).then(|| rng.random_range(0..100).to_string());
+    [(name, value)].into()
 }
 
 /// Who opens last, undisturbed, finds all that anybody was told.

@@ -5,13 +5,15 @@
 
 use kelp::protocol::wire::Uuid;
 use kelp::store::objectlog::metadata::image::{Change, Command};
+use kelp::store::topics::{BrokerConfigs, ConfigChanges, Topic};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state after a number of commands.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct State {
-    /// The name by id.
-    pub(crate) topics: BTreeMap<Uuid, String>,
+    pub(crate) topics: BTreeMap<Uuid, Topic>,
+    /// By broker and name; the reference knows no broker without any.
+    pub(crate) brokers: BTreeMap<(String, String), String>,
     pub(crate) cluster_id: Option<String>,
     pub(crate) next_producer_id: i64,
 }
@@ -23,6 +25,10 @@ pub(crate) enum Answer {
     NameTaken(Uuid),
     Deleted(Uuid),
     NoSuchTopic(Uuid),
+    /// More partitions, or configs.
+    Altered(Uuid),
+    NotMore(Uuid),
+    BrokerAltered(String),
     Allocated(i64, u32),
     Named,
 }
@@ -77,12 +83,32 @@ impl Reference {
 impl State {
     fn change(&mut self, change: Change) -> Answer {
         match change {
-            Change::CreateTopic(topic) if self.topics.values().any(|name| *name == topic.name) => {
+            Change::CreateTopic(topic) if self.topics.values().any(|t| t.name == topic.name) => {
                 Answer::NameTaken(topic.id)
             }
             Change::CreateTopic(topic) => {
-                self.topics.insert(topic.id, topic.name);
-                Answer::Created(topic.id)
+                let id = topic.id;
+                self.topics.insert(id, topic);
+                Answer::Created(id)
+            }
+            Change::AlterTopic(id, change) => {
+                let Some(topic) = self.topics.get_mut(&id) else {
+                    return Answer::NoSuchTopic(id);
+                };
+                match change.partitions {
+                    Some(more) if more <= topic.partitions => return Answer::NotMore(id),
+                    Some(more) => topic.partitions = more,
+                    None => {}
+                }
+                for (name, value) in change.configs {
+                    topic.configs.remove(&name);
+                    topic.configs.extend(value.map(|value| (name, value)));
+                }
+                Answer::Altered(id)
+            }
+            Change::AlterBroker(broker, changes) => {
+                self.change_broker(&broker, changes);
+                Answer::BrokerAltered(broker)
             }
             Change::DeleteTopic(id) => match self.topics.remove(&id) {
                 Some(_) => Answer::Deleted(id),
@@ -97,5 +123,33 @@ impl State {
                 Answer::Named
             }
         }
+    }
+
+    fn change_broker(&mut self, broker: &str, changes: ConfigChanges) {
+        for (name, value) in changes {
+            let key = (broker.to_string(), name);
+            self.brokers.remove(&key);
+            self.brokers.extend(value.map(|value| (key, value)));
+        }
+    }
+
+    /// How a state differs from this one: `None` if it does not.
+    pub(crate) fn differs<'a>(
+        &self,
+        topics: impl Iterator<Item = &'a std::sync::Arc<Topic>>,
+        brokers: &BrokerConfigs,
+        cluster_id: Option<&str>,
+    ) -> Option<String> {
+        let topics: BTreeMap<_, _> = topics.map(|t| (t.id, (**t).clone())).collect();
+        let brokers: BTreeMap<_, _> = brokers
+            .iter()
+            .flat_map(|(broker, configs)| {
+                configs.iter().map(|(name, value)| ((broker.clone(), name.clone()), value.clone()))
+            })
+            .collect();
+        let same = topics == self.topics
+            && brokers == self.brokers
+            && cluster_id == self.cluster_id.as_deref();
+        (!same).then(|| format!("has {topics:?} and {brokers:?}, no replay gives that: {self:?}"))
     }
 }

@@ -9,7 +9,7 @@ use crate::{Met, Wrong};
 use bytes::Bytes;
 use kelp::store::objectlog::metadata::format;
 use kelp::store::objects::{ObjectError, Objects, Put};
-use kelp::store::topics::Topics;
+use kelp::store::topics::{BrokerConfigs, Topics};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// All that a run may meet and many runs must.
-pub(crate) const KINDS: [&str; 14] = [
+pub(crate) const KINDS: [&str; 16] = [
     "a caller went away",
     "a crash",
     "a delete that left keys behind",
@@ -33,7 +33,9 @@ pub(crate) const KINDS: [&str; 14] = [
     "a read found what landed on a trimmed seq",
     "a snapshot was read",
     "a snapshot was there already",
+    "a topic had as many partitions already",
     "an allocation was answered",
+    "settings of brokers were read",
 ];
 
 /// After this time nothing fails any more, so that every run ends.
@@ -310,7 +312,8 @@ impl World {
 
     fn landed_snapshot(&mut self, seq: u64, object: &Bytes) {
         let image = format::decode_snapshot(seq, object).expect("what is put can be read");
-        let differs = match self.compare(seq, &image.topics, image.cluster_id.as_deref()) {
+        let cluster_id = image.cluster_id.as_deref();
+        let differs = match self.compare(seq, &image.topics, &image.broker_configs, cluster_id) {
             None => {
                 self.reference.at(seq).map(|state| state.next_producer_id)
                     != Some(image.next_producer_id)
@@ -327,14 +330,13 @@ impl World {
         &self,
         seq: u64,
         topics: &Topics,
+        brokers: &BrokerConfigs,
         cluster_id: Option<&str>,
     ) -> Option<String> {
         let Some(state) = self.reference.at(seq) else {
             return Some(format!("is ahead of the log, which ends at {}", self.reference.seq()));
         };
-        let topics: BTreeMap<_, _> = topics.iter().map(|t| (t.id, t.name.clone())).collect();
-        let same = topics == state.topics && cluster_id == state.cluster_id.as_deref();
-        (!same).then(|| format!("has {topics:?}, no replay gives that: {state:?}"))
+        state.differs(topics.iter(), brokers, cluster_id)
     }
 
     fn note_read(&mut self, key: &str) {

@@ -83,6 +83,20 @@ func (m *memory) CreateTopic(_ context.Context, topic kelp.Topic) error {
 	return nil
 }
 
+func (m *memory) AlterTopic(_ context.Context, topic kelp.Topic) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, found := m.topics[topic.ID]
+	if !found {
+		return kelp.ErrUnknownTopicOrPartition
+	}
+	m.topics[topic.ID] = topic
+	for i := before.Partitions; i < topic.Partitions; i++ {
+		m.partitions[partitionID{topic.ID, i}] = &partition{}
+	}
+	return nil
+}
+
 func (m *memory) DeleteTopic(_ context.Context, id kelp.TopicID, _ string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -34,7 +34,7 @@ mod tiering;
 pub use faults::{Faults, Rule};
 
 use super::objects::Objects;
-use super::topics::{Topic, Topics};
+use super::topics::{BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics};
 use super::{
     BoxFuture, EpochStart, Opened, Owner, PartitionId, Result, State, Storage, StoreError,
 };
@@ -352,6 +352,27 @@ impl Storage for ObjectLog {
 
     async fn delete_topic(&self, id: Uuid) -> Result<()> {
         self.shared.serving()?.metadata.delete_topic(id).await
+    }
+
+    fn alters_topics(&self) -> bool {
+        true
+    }
+
+    async fn alter_topic(&self, id: Uuid, change: TopicChange) -> Result<()> {
+        self.shared.serving()?.metadata.alter_topic(id, change).await
+    }
+
+    fn alters_brokers(&self) -> bool {
+        true
+    }
+
+    fn broker_configs(&self) -> Arc<BrokerConfigs> {
+        let serving = self.shared.serving.get();
+        serving.map(|serving| serving.metadata.broker_configs()).unwrap_or_default()
+    }
+
+    async fn alter_broker_configs(&self, broker: String, changes: ConfigChanges) -> Result<()> {
+        self.shared.serving()?.metadata.alter_broker(broker, changes).await
     }
 
     async fn allocate_producer_ids(&self, count: u32) -> Result<Range<i64>> {

@@ -2,7 +2,9 @@
 
 use crate::protocol::wire::Uuid;
 use crate::store::StoreError;
-use crate::store::topics::{Topic, Topics};
+use crate::store::topics::{
+    BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics, change_broker_configs,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,6 +25,9 @@ pub enum Change {
     AllocateProducerIds(u32),
     /// Of several, the first counts.
     SetClusterId(String),
+    AlterTopic(Uuid, TopicChange),
+    /// Of one broker, or, without a name, of all.
+    AlterBroker(String, ConfigChanges),
 }
 
 /// What became of a command when its turn came in the log.
@@ -34,6 +39,7 @@ pub enum Outcome {
     /// The first of the block.
     ProducerIds(i64),
     NoProducerIdsLeft,
+    NotMorePartitions,
 }
 
 impl Outcome {
@@ -42,6 +48,7 @@ impl Outcome {
             Self::Done | Self::ProducerIds(_) => None,
             Self::TopicExists => Some(StoreError::TopicExists),
             Self::UnknownTopic => Some(StoreError::UnknownPartition),
+            Self::NotMorePartitions => Some(StoreError::NotMorePartitions),
             Self::NoProducerIdsLeft => {
                 Some(StoreError::Unavailable("all producer ids are given away".into()))
             }
@@ -59,6 +66,7 @@ pub struct Image {
     pub cluster_id: Option<String>,
     pub next_producer_id: i64,
     pub topics: Arc<Topics>,
+    pub broker_configs: Arc<BrokerConfigs>,
     pub(super) processes: BTreeMap<u64, Process>,
     /// The seq of the last command of the processes that are no longer remembered.
     pub(super) forgotten: u64,
@@ -129,6 +137,20 @@ impl Image {
                 self.cluster_id.get_or_insert(id);
                 Outcome::Done
             }
+            Change::AlterTopic(id, change) => {
+                let Some(topic) = self.topics.by_id(id) else {
+                    return Outcome::UnknownTopic;
+                };
+                let Ok(changed) = topic.changed(change) else {
+                    return Outcome::NotMorePartitions;
+                };
+                Arc::make_mut(&mut self.topics).insert(changed);
+                Outcome::Done
+            }
+            Change::AlterBroker(broker, changes) => {
+                change_broker_configs(Arc::make_mut(&mut self.broker_configs), broker, changes);
+                Outcome::Done
+            }
         }
     }
 
@@ -196,6 +218,48 @@ mod tests {
     fn the_first_cluster_id_stays() {
         let (image, _) = outcomes(["one", "two"].map(|id| Change::SetClusterId(id.into())));
         assert_eq!(image.cluster_id.as_deref(), Some("one"));
+    }
+
+    #[test]
+    fn a_topic_gets_more_partitions_and_never_fewer() {
+        let id = Uuid([1; 16]);
+        let to = |partitions| {
+            Change::AlterTopic(
+                id,
+                TopicChange { partitions: Some(partitions), ..Default::default() },
+            )
+        };
+        let (image, outcomes) =
+            outcomes([to(3), Change::CreateTopic(topic(1, "clicks")), to(3), to(3), to(2), to(4)]);
+        use Outcome::{Done, NotMorePartitions, UnknownTopic};
+        let refused = NotMorePartitions;
+        assert_eq!(outcomes, [UnknownTopic, Done, Done, refused, refused, Done]);
+        assert_eq!(image.topics.by_id(id).unwrap().partitions, 4);
+    }
+
+    #[test]
+    fn configs_are_set_and_taken_away_one_by_one() {
+        let id = Uuid([1; 16]);
+        let changes = |changes: &[(&str, Option<&str>)]| -> ConfigChanges {
+            changes.iter().map(|(name, value)| (name.to_string(), value.map(Into::into))).collect()
+        };
+        let of_topic = |configs| TopicChange { partitions: None, configs };
+        let (image, _) = outcomes([
+            Change::CreateTopic(topic(1, "clicks")),
+            Change::AlterTopic(id, of_topic(changes(&[("a", Some("1")), ("b", Some("2"))]))),
+            Change::AlterTopic(id, of_topic(changes(&[("a", None), ("c", Some("3"))]))),
+            Change::AlterBroker("1".into(), changes(&[("a", Some("1")), ("b", Some("2"))])),
+            Change::AlterBroker("1".into(), changes(&[("a", None), ("b", Some("3"))])),
+            Change::AlterBroker(String::new(), changes(&[("a", Some("4"))])),
+            Change::AlterBroker("2".into(), changes(&[("a", Some("5"))])),
+            Change::AlterBroker("2".into(), changes(&[("a", None)])),
+        ]);
+        let topic = image.topics.by_id(id).unwrap();
+        let set = |configs: &std::collections::BTreeMap<String, String>| format!("{configs:?}");
+        assert_eq!(set(&topic.configs), r#"{"b": "2", "c": "3"}"#);
+        assert_eq!(topic.partitions, 1);
+        let brokers = format!("{:?}", image.broker_configs);
+        assert_eq!(brokers, r#"{"": {"a": "4"}, "1": {"b": "3"}}"#);
     }
 
     #[test]

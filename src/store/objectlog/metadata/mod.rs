@@ -1,4 +1,5 @@
-//! The metadata log: topics, blocks of producer ids and the cluster's id, shared by all gateways.
+//! The metadata log: topics, settings of brokers, blocks of producer ids and the cluster's id, shared
+//! by all gateways.
 //!
 //! ```text
 //! metadata/<seq %020d>            a command; who creates the key has decided the order
@@ -27,7 +28,7 @@ pub(super) mod retry;
 
 use crate::protocol::wire::Uuid;
 use crate::store::objects::{Objects, Put, last_key};
-use crate::store::topics::{Topic, Topics};
+use crate::store::topics::{BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics};
 use crate::store::{Result, StoreError};
 use bytes::Bytes;
 use faults::{Rule, Settings};
@@ -116,6 +117,20 @@ impl Metadata {
 
     pub async fn delete_topic(&self, id: Uuid) -> Result<()> {
         self.execute(Change::DeleteTopic(id)).await.map(drop)
+    }
+
+    /// That a topic gets more partitions is decided by the order of the log.
+    pub async fn alter_topic(&self, id: Uuid, change: TopicChange) -> Result<()> {
+        self.execute(Change::AlterTopic(id, change)).await.map(drop)
+    }
+
+    /// What is set of brokers, as this process knows it.
+    pub fn broker_configs(&self) -> Arc<BrokerConfigs> {
+        self.image().broker_configs.clone()
+    }
+
+    pub async fn alter_broker(&self, broker: String, changes: ConfigChanges) -> Result<()> {
+        self.execute(Change::AlterBroker(broker, changes)).await.map(drop)
     }
 
     /// A block of `count` producer ids that nobody had or will have.
