@@ -7,12 +7,13 @@
 #   make conformance  the long suites
 #   make install      header, libraries, kelp.pc       PREFIX=/usr/local
 #   make header       writes include/kelp.h anew
+#   make configs      writes docs/configs.md anew
 
 PORT ?= 9092
 DATA ?= ./data
 PREFIX ?= /usr/local
 
-.PHONY: run test bench bench-messages conformance install header lint
+.PHONY: run test bench bench-messages conformance install header configs lint
 
 run:
 	@PORT=$(PORT) DATA=$(DATA) scripts/run.sh
@@ -35,6 +36,9 @@ install:
 
 header:
 	@scripts/header.sh
+
+configs:
+	@KELP_WRITE_PAGES=1 cargo test --locked --features cli,header --test configs
 
 lint:
 	@scripts/test.sh lint

@@ -773,16 +773,16 @@ typedef struct kelp_load_offsets {
  * Stores a topic anew: with the settings and the partitions that it is to have. There are never fewer
  * partitions than before; those that come are empty.
  *
- * There is never more than one of these under way. One that is never completed holds up all that
- * would change topics later.
+ * There is never more than one of these under way. While one is not completed, who would change
+ * topics too is told REQUEST_TIMED_OUT.
  *
  * Completed with KELP_OK, or KELP_UNKNOWN_TOPIC_OR_PARTITION. With KELP_UNAVAILABLE the topic may be
  * as it was or as it was to be.
  */
-typedef struct KelpAlterTopic {
+typedef struct kelp_alter_topic {
   struct kelp_op op;
   struct kelp_topic topic;
-} KelpAlterTopic;
+} kelp_alter_topic;
 
 /**
  * A log of the host's own, for the records of all topics.
@@ -835,7 +835,7 @@ typedef struct kelp_storage {
   /**
    * Since KELP_ABI_VERSION 4.
    */
-  void (*alter_topic)(void *ctx, struct KelpAlterTopic *op);
+  void (*alter_topic)(void *ctx, struct kelp_alter_topic *op);
 } kelp_storage;
 
 /**

@@ -65,7 +65,7 @@ async fn create_one(
 ) -> Result<CreatableTopicResult, Refusal> {
     check_name(&asked.name)?;
     existing.check_free(&asked.name)?;
-    let configs = read_configs(&asked)?;
+    let configs = read_configs(broker, &asked)?;
     if asked.assignments.is_empty() {
         check_counts(broker, &asked)?;
     } else {
@@ -110,9 +110,10 @@ fn partitions_of(broker: &Broker, asked: &CreatableTopic) -> i32 {
     }
 }
 
-fn read_configs(asked: &CreatableTopic) -> Result<Configs, Refusal> {
+fn read_configs(broker: &Broker, asked: &CreatableTopic) -> Result<Configs, Refusal> {
     let configs = asked.configs.iter().map(|config| (&*config.name, config.value.as_deref()));
-    topic::accept(configs).map_err(|e| Refusal::new(ErrorCode::InvalidConfig, e.to_string()))
+    topic::accept(configs, &broker.settings.now())
+        .map_err(|e| Refusal::new(ErrorCode::InvalidConfig, e.to_string()))
 }
 
 fn check_counts(broker: &Broker, asked: &CreatableTopic) -> Result<(), Refusal> {
@@ -180,7 +181,8 @@ fn check_assignment(
 }
 
 fn describe(broker: &Broker, configs: &Configs) -> Vec<CreatableTopicConfigs> {
-    let described = in_force(configs, &broker.config).map(|config| CreatableTopicConfigs {
+    let config = broker.settings.now();
+    let described = in_force(configs, &config).map(|config| CreatableTopicConfigs {
         name: config.config.name.into(),
         value: Some(config.value.into()),
         read_only: false,

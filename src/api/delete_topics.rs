@@ -118,6 +118,7 @@ async fn delete_one(broker: &Broker, topic: &Topic) -> Result<(), Refusal> {
     match broker.storage.delete_topic(topic.id).await {
         Ok(()) => {
             broker.log.forget(topic.id);
+            broker.rules.forget(topic.id);
             broker.forget_offsets(topic);
             tracing::info!(topic = topic.name, id = %topic.id, "deleted a topic");
             Ok(())

@@ -1,19 +1,19 @@
 //! DescribeConfigs: the configs of topics and of this broker, as they are in force.
 //!
-//! Only what Kelp obeys, or does for every topic, is there to be described.
+//! A topic has all configs of Apache Kafka's; the documentation says which of them Kelp has no use for.
 
-use super::config_resources::{BROKER, TOPIC};
+use super::config_resources::{BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC};
 use super::topics::{Refusal, check_name};
 use super::{Broker, Context};
 use crate::config::definition::{Source, Type};
-use crate::config::server::PROPERTIES;
+use crate::config::server::{Property, Synonym};
 use crate::config::topic::{InForce, in_force};
 use crate::messages::describe_configs::{
     DescribeConfigsResource, DescribeConfigsResourceResult, DescribeConfigsResult,
     DescribeConfigsSynonym, Request, Response,
 };
 use crate::protocol::error_code::ErrorCode;
-use crate::protocol::wire::Str;
+use crate::store::topics::ALL_BROKERS;
 use std::collections::HashSet;
 
 /// Kafka has no limit; but an answer is a thousand times as long as its question.
@@ -44,6 +44,11 @@ pub async fn handle(cx: &Context, request: Request) -> Response {
     Response { results, ..Response::default() }
 }
 
+/// Kafka's words, for a type that it does not know either.
+const UNKNOWN_TYPE: &str = "This most likely occurs because of a request being malformed by the \
+     client library or the message was sent to an incompatible broker. See the broker logs for more \
+     details.";
+
 /// What the client wants to be told besides values.
 #[derive(Clone, Copy)]
 struct With {
@@ -60,8 +65,7 @@ fn describe(
     let name = &*resource.resource_name;
     let all = match resource.resource_type {
         TOPIC => of_topic(broker, name, with)?,
-        // The defaults that all brokers of a cluster share: none can be set.
-        BROKER if name.is_empty() => Vec::new(),
+        BROKER if name == ALL_BROKERS => of_all_brokers(broker, with),
         BROKER => {
             let own = broker.config.node_id;
             match name.parse::<i32>() {
@@ -76,7 +80,11 @@ fn describe(
                 }
             }
         }
-        other => return invalid(&format!("Nothing of resource type {other} has configs.")),
+        BROKER_LOGGER | CLIENT_METRICS | GROUP => {
+            let kind = resource.resource_type;
+            return invalid(&format!("Nothing of resource type {kind} has configs here."));
+        }
+        _ => return invalid(UNKNOWN_TYPE),
     };
     // An empty list means all, as null does.
     match resource.configuration_keys.as_deref() {
@@ -97,52 +105,74 @@ fn of_topic(
     let topics = broker.topics();
     let topic = topics.by_name(name);
     let topic = topic.ok_or_else(|| Refusal::new(ErrorCode::UnknownTopicOrPartition, ""))?;
-    let configs = in_force(&topic.configs, &broker.config);
-    Ok(configs.map(|config| of_one(broker, config, with)).collect())
-}
-
-fn of_one(broker: &Broker, in_force: InForce, with: With) -> DescribeConfigsResourceResult {
-    let InForce { config, value, source } = in_force;
-    let mut result = result(config.name, &value, source, config.kind);
-    if with.documentation {
-        result.documentation = Some(config.documentation.into());
-    }
-    if with.synonyms {
-        if source == Source::Topic {
-            result.synonyms.push(synonym(config.name, &value, source));
+    let config = broker.settings.now();
+    let configs = in_force(&topic.configs, &config).map(|in_force| {
+        let InForce { config: described, value, source } = in_force;
+        let mut result = result(described.name, Some(value), source, described.kind);
+        if with.documentation {
+            result.documentation = Some(described.full_documentation().into());
         }
-        result.synonyms.extend(config.synonym().into_iter().flat_map(|name| set(broker, name)));
-    }
-    result
+        if with.synonyms {
+            let synonyms = described.synonyms(&topic.configs, &config).into_iter();
+            result.synonyms = synonyms.map(synonym).collect();
+        }
+        result
+    });
+    Ok(configs.collect())
 }
 
 fn of_broker(broker: &Broker, with: With) -> Vec<DescribeConfigsResourceResult> {
-    let properties = PROPERTIES.iter().map(|property| {
-        let value = broker.config.value(property.name).unwrap_or_default();
-        let source = broker.config.source(property.name);
-        let mut result = result(property.name, &value, source, property.kind);
-        // Nothing of it changes while the broker runs.
-        result.read_only = true;
-        if with.documentation {
-            result.documentation = Some(property.documentation.trim().into());
-        }
+    let config = broker.settings.now();
+    let properties = Property::all().map(|property| {
+        let (value, source) = (config.value(property.name), config.source(property.name));
+        let mut result = of_property(property, value, source, with);
+        result.read_only = !property.is_dynamic;
         if with.synonyms {
-            result.synonyms = set(broker, property.name);
+            result.synonyms = config.synonyms(property.name).into_iter().map(synonym).collect();
         }
         result
     });
     properties.collect()
 }
 
+/// What was set of all brokers while they ran, and nothing else.
+fn of_all_brokers(broker: &Broker, with: With) -> Vec<DescribeConfigsResourceResult> {
+    let all = broker.storage.broker_configs();
+    let set = all.get(ALL_BROKERS).into_iter().flatten();
+    let configs = set.filter_map(|(name, value)| {
+        let (property, source) = (Property::named(name)?, Source::DynamicDefault);
+        let mut result = of_property(property, Some(value.clone()), source, with);
+        if with.synonyms {
+            let value = value.clone();
+            result.synonyms.push(synonym(Synonym { name: property.name, value, source }));
+        }
+        Some(result)
+    });
+    configs.collect()
+}
+
+fn of_property(
+    property: &Property,
+    value: Option<String>,
+    source: Source,
+    with: With,
+) -> DescribeConfigsResourceResult {
+    let mut result = result(property.name, value, source, property.kind);
+    if with.documentation {
+        result.documentation = Some(property.full_documentation().into());
+    }
+    result
+}
+
 fn result(
     name: &'static str,
-    value: &str,
+    value: Option<String>,
     source: Source,
     kind: Type,
 ) -> DescribeConfigsResourceResult {
     DescribeConfigsResourceResult {
         name: name.into(),
-        value: Some(value.into()),
+        value: value.map(Into::into),
         is_default: source == Source::Default,
         config_source: source as i8,
         config_type: kind as i8,
@@ -151,15 +181,6 @@ fn result(
     }
 }
 
-/// Where the value of a property of the broker comes from, and what it would be otherwise.
-fn set(broker: &Broker, name: &'static str) -> Vec<DescribeConfigsSynonym> {
-    let set = broker.config.set(name).map(|value| synonym(name, value, Source::Broker));
-    let property = PROPERTIES.iter().find(|property| property.name == name);
-    let default = property.map(|property| synonym(name, &(property.default)(), Source::Default));
-    set.into_iter().chain(default).collect()
-}
-
-fn synonym(name: &'static str, value: &str, source: Source) -> DescribeConfigsSynonym {
-    let name = Str::from_static(name);
-    DescribeConfigsSynonym { name, value: Some(value.into()), source: source as i8 }
+fn synonym(Synonym { name, value, source }: Synonym) -> DescribeConfigsSynonym {
+    DescribeConfigsSynonym { name: name.into(), value: Some(value.into()), source: source as i8 }
 }

@@ -154,7 +154,7 @@ impl Answer {
         // As Kafka, which looks into no batch: if its producer chose zstd, not the topic, it goes
         // to clients as it is.
         if self.version < FIRST_ZSTD_VERSION
-            && text("compression.type", &topic.configs, &cx.broker.config) == "zstd"
+            && text("compression.type", &topic.configs, &cx.broker.settings.now()) == "zstd"
         {
             return Err(ErrorCode::UnsupportedCompressionType);
         }

@@ -3,6 +3,8 @@
 //! A handler authorizes, validates, asks the rooms below and shapes the answer. It knows nothing
 //! of sockets and clocks, and calls no other handler.
 
+pub mod alter_configs;
+mod alterations;
 pub mod api_versions;
 mod config_resources;
 pub mod create_acls;
@@ -21,6 +23,7 @@ mod fetch_sessions;
 pub mod find_coordinator;
 mod groups;
 pub mod heartbeat;
+pub mod incremental_alter_configs;
 pub mod init_producer_id;
 pub mod join_group;
 pub mod leave_group;
@@ -34,6 +37,7 @@ pub mod offset_delete;
 pub mod offset_fetch;
 pub mod offset_for_leader_epoch;
 pub mod produce;
+mod rules;
 mod successor;
 pub mod sync_group;
 mod topics;
@@ -41,7 +45,6 @@ mod turns;
 
 use crate::config::Config;
 use crate::config::listeners::Address;
-use crate::config::topic::Configs;
 use crate::coordinator::runtime::Runtime;
 use crate::coordinator::shard::Shard;
 use crate::log::Log;
@@ -50,10 +53,11 @@ use crate::protocol::api_key::ApiKey;
 use crate::protocol::encoded::Spares;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
-use crate::record::validate::Rules;
+use crate::store::settings::Settings;
 use crate::store::topics::Topics;
 use crate::store::{BoxFuture, Owner, State, Storage};
 use fetch_sessions::FetchSessions;
+use rules::RulesOfTopics;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use turns::Turns;
@@ -93,14 +97,17 @@ const DEFAULT_REQUEST_BYTES: usize = 256 << 20;
 
 /// The parts of an engine that handlers ask.
 pub struct Broker {
+    /// The properties that the broker was started with.
     pub config: Arc<Config>,
+    /// The properties as they are now.
+    pub settings: Settings,
     pub storage: Arc<dyn Storage>,
     pub log: Arc<Log>,
     pub groups: Runtime<Shard>,
     pub producer_ids: ProducerIds,
     fetch_sessions: FetchSessions,
-    /// What is asked of batches for a topic that sets no config.
-    default_rules: Rules,
+    /// What is asked of batches.
+    rules: RulesOfTopics,
     /// Turns to decompress much: as many as there are I/O threads.
     turns: Turns,
     /// Held while topics are created: what was checked must still hold when the topic is stored.
@@ -113,7 +120,8 @@ impl Broker {
         let pending_bytes = config.request_bytes().unwrap_or(DEFAULT_REQUEST_BYTES) / 4 * 3;
         let log = Arc::new(Log::new(storage.clone(), pending_bytes));
         Self {
-            default_rules: produce::rules(&Configs::new(), &config),
+            rules: RulesOfTopics::default(),
+            settings: Settings::new(config.clone(), storage.clone()),
             groups: Runtime::of_groups(&config, storage.clone(), log.clone()),
             fetch_sessions: FetchSessions::new(config.max_incremental_fetch_session_cache_slots),
             turns: Turns::new(config.num_io_threads.unsigned_abs() as usize),
@@ -133,11 +141,14 @@ impl Broker {
     /// producer ids to give, or no groups.
     pub fn offers(&self, api: ApiKey) -> bool {
         use ApiKey::{
-            CreatePartitions, DeleteGroups, DescribeGroups, Heartbeat, InitProducerId, JoinGroup,
-            LeaveGroup, ListGroups, OffsetCommit, OffsetDelete, OffsetFetch, SyncGroup,
+            AlterConfigs, CreatePartitions, DeleteGroups, DescribeGroups, Heartbeat,
+            IncrementalAlterConfigs, InitProducerId, JoinGroup, LeaveGroup, ListGroups,
+            OffsetCommit, OffsetDelete, OffsetFetch, SyncGroup,
         };
         let is_possible = match api {
-            CreatePartitions => self.storage.alters_topics(),
+            CreatePartitions | AlterConfigs | IncrementalAlterConfigs => {
+                self.storage.alters_topics()
+            }
             InitProducerId => self.storage.has_coordinators(),
             OffsetCommit | OffsetFetch | JoinGroup | Heartbeat | LeaveGroup | SyncGroup
             | DescribeGroups | ListGroups | DeleteGroups | OffsetDelete => {

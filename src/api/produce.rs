@@ -10,9 +10,7 @@
 use super::successor::Successor;
 use super::topics::is_internal;
 use super::{Broker, Context, Reply};
-use crate::config::definition::list;
-use crate::config::server::Config;
-use crate::config::topic::{Configs, integer, text};
+use crate::config::Config;
 use crate::log::append::{Appended, Appending, wall_clock_ms};
 use crate::log::partition::Partition;
 use crate::messages::produce::{
@@ -22,8 +20,6 @@ use crate::messages::produce::{
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Str;
 use crate::record::batch::Batch;
-use crate::record::codec::Codec;
-use crate::record::compress::Compression;
 use crate::record::convert::{is_message_set, to_batch};
 use crate::record::validate::{Invalid, Rules, TopicPartition, check, only_batch};
 use crate::store::topics::{Topic, Topics};
@@ -51,6 +47,7 @@ pub async fn handle(cx: &Context, request: Request) -> Reply<Response> {
     let produce = Produce {
         cx,
         topics: cx.broker.storage.topics(),
+        config: cx.broker.settings.now(),
         deadline: Instant::now() + timeout,
         acks: request.acks,
         is_transactional: request.transactional_id.is_some(),
@@ -77,6 +74,7 @@ pub async fn handle(cx: &Context, request: Request) -> Reply<Response> {
 struct Produce<'a> {
     cx: &'a Context,
     topics: Arc<Topics>,
+    config: Arc<Config>,
     deadline: Instant,
     acks: i16,
     is_transactional: bool,
@@ -128,11 +126,7 @@ impl Produce<'_> {
         let topic = topic?;
         let id = topic.partition(data.index).ok_or(ErrorCode::UnknownTopicOrPartition)?;
         let broker = &self.cx.broker;
-        // To look its configs up takes longer than all the rest for a small batch.
-        let rules = match topic.configs.is_empty() {
-            true => broker.default_rules,
-            false => rules(&topic.configs, &broker.config),
-        };
+        let rules = broker.rules.of(topic, &self.config);
         let records = data.records.unwrap_or_default();
         let batch = match is_message_set(&records, self.cx.api_version) {
             true => self.decompress(false, rules, move |rules| to_batch(&records, rules)).await?,
@@ -213,33 +207,6 @@ enum Placed {
     Now(Appending),
     /// It is stored: the store had it at once, or it is a retry.
     Before(Appended),
-}
-
-/// What a topic with these configs asks of a batch.
-pub(super) fn rules(configs: &Configs, broker: &Config) -> Rules {
-    let integer = |name| integer(name, configs, broker);
-    let text = |name| text(name, configs, broker);
-    Rules {
-        max_message_bytes: integer("max.message.bytes").unsigned_abs() as usize,
-        is_compacted: list(&text("cleanup.policy")).any(|policy| policy == "compact"),
-        is_append_time: text("message.timestamp.type") == "LogAppendTime",
-        compression: match &*text("compression.type") {
-            "uncompressed" => Some(Compression::NONE),
-            "gzip" => at_level(Codec::Gzip, integer("compression.gzip.level")),
-            "snappy" => Some(Codec::Snappy.into()),
-            "lz4" => at_level(Codec::Lz4, integer("compression.lz4.level")),
-            "zstd" => at_level(Codec::Zstd, integer("compression.zstd.level")),
-            _ => None,
-        },
-        timestamp_before_max_ms: integer("message.timestamp.before.max.ms"),
-        timestamp_after_max_ms: integer("message.timestamp.after.max.ms"),
-        ..Rules::default()
-    }
-}
-
-fn at_level(codec: Codec, level: i64) -> Option<Compression> {
-    let compression = i32::try_from(level).ok().and_then(|level| Compression::new(codec, level));
-    Some(compression.unwrap_or_else(|| unreachable!("{codec:?} has level {level}: it was checked")))
 }
 
 /// The answer to a request, with holes for what is not yet stored: these have an error until then.
@@ -377,6 +344,7 @@ mod tests {
     use crate::config::listeners::Address;
     use crate::protocol::wire::Uuid;
     use crate::record::builder::{Builder, Fields};
+    use crate::record::codec::Codec;
     use crate::record::message_set::{Message, Wrapper};
     use crate::record::records::Record;
     use crate::store::Storage;

@@ -26,8 +26,18 @@ pub enum Type {
 #[repr(i8)]
 pub enum Source {
     Topic = 1,
+    /// Set of this broker while it ran.
+    DynamicBroker = 2,
+    /// Set of all brokers while they ran.
+    DynamicDefault = 3,
     Broker = 4,
     Default = 5,
+}
+
+impl Display for Type {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&format!("{self:?}").to_lowercase())
+    }
 }
 
 /// Which values of the type are allowed.
@@ -45,6 +55,22 @@ pub enum Allowed {
     Level(i64, i64),
     /// `partition:broker` pairs, or `*` for all (KIP-73).
     ThrottledReplicas,
+}
+
+/// For people.
+impl Display for Allowed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => Ok(()),
+            Self::AtLeast(least) => write!(f, "{least} or more"),
+            Self::Between(least, most) => write!(f, "{least} to {most}"),
+            Self::Fraction(least, most) => write!(f, "{least} to {most}"),
+            Self::OneOf(names) => write!(f, "one of {}", names.join(", ")),
+            Self::ListOf(names) => write!(f, "any of {}", names.join(", ")),
+            Self::Level(least, most) => write!(f, "{least} to {most}, or -1"),
+            Self::ThrottledReplicas => f.write_str("PARTITION:BROKER,…, or *"),
+        }
+    }
 }
 
 /// Why a value is refused. The text says it as Kafka does.
@@ -78,6 +104,16 @@ pub fn check(
             return Err(InvalidValue::EmptyItem(name.to_string()));
         }
         items.try_for_each(|item| one_of(item, names).map_err(|reason| invalid(item, reason)))?;
+    }
+    if matches!(allowed, Allowed::ThrottledReplicas) && !is_throttled_replicas(trimmed) {
+        let items = format!("[{}]", list(trimmed).collect::<Vec<_>>().join(", "));
+        return Err(invalid(
+            &items,
+            format!(
+                "{name} must be the literal '*' or a list of replicas in the following format: \
+                 [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+            ),
+        ));
     }
     of_type(trimmed, kind)
         .and_then(|kept| within(trimmed, allowed).map(|()| kept))
@@ -122,14 +158,8 @@ fn within(value: &str, allowed: Allowed) -> Result<(), String> {
         Allowed::Level(..) => Ok(()),
         Allowed::Fraction(least, most) => between(value, least, most),
         Allowed::OneOf(names) => one_of(value, names),
-        // Each item was checked, because the text of a refusal is about one.
-        Allowed::ListOf(_) => Ok(()),
-        Allowed::ThrottledReplicas if is_throttled_replicas(value) => Ok(()),
-        Allowed::ThrottledReplicas => {
-            Err("must be the literal '*' or a list of replicas in the following format: \
-             [partitionId]:[brokerId],[partitionId]:[brokerId],..."
-                .to_string())
-        }
+        // Checked before, because the text of a refusal is about one item, or about the name.
+        Allowed::ListOf(_) | Allowed::ThrottledReplicas => Ok(()),
     }
 }
 
@@ -185,6 +215,22 @@ pub trait Setting: Sized {
 
     /// Reads a value that was checked.
     fn parse(value: &str) -> Option<Self>;
+
+    /// The value as text; `None` for one that may be left open and is.
+    fn text(&self) -> Option<String>;
+}
+
+/// A value that may be left open: then other properties count.
+impl<T: Setting> Setting for Option<T> {
+    const TYPE: Type = T::TYPE;
+
+    fn parse(value: &str) -> Option<Self> {
+        T::parse(value).map(Some)
+    }
+
+    fn text(&self) -> Option<String> {
+        self.as_ref().and_then(T::text)
+    }
 }
 
 impl Setting for bool {
@@ -192,6 +238,10 @@ impl Setting for bool {
 
     fn parse(value: &str) -> Option<Self> {
         parse_boolean(value)
+    }
+
+    fn text(&self) -> Option<String> {
+        Some(self.to_string())
     }
 }
 
@@ -217,6 +267,10 @@ impl Setting for Items {
     fn parse(value: &str) -> Option<Self> {
         Some(value.into())
     }
+
+    fn text(&self) -> Option<String> {
+        Some(self.0.clone())
+    }
 }
 
 macro_rules! settings {
@@ -227,6 +281,10 @@ macro_rules! settings {
             fn parse(value: &str) -> Option<Self> {
                 value.parse().ok()
             }
+
+            fn text(&self) -> Option<String> {
+                Some(self.to_string())
+            }
         }
     )*};
 }
@@ -235,6 +293,7 @@ settings! {
     i16 => Short;
     i32 => Int;
     i64 => Long;
+    f64 => Double;
     String => String;
 }
 

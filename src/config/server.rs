@@ -4,45 +4,56 @@
 //! Source: the broker configs of Apache Kafka 4.4. What begins with `kelp.` or `host.` is Kelp's.
 
 use super::definition::{Allowed, InvalidValue, Items, Setting, Source, Type, check};
+use super::hints::HINTS;
 use super::listeners::{Listener, read_listeners};
 use super::topic::{CODECS, POLICIES, TIMESTAMP_TYPES};
 use std::collections::BTreeMap;
 
 macro_rules! properties {
-    ($($(#[doc = $doc:literal])+ $field:ident: $ty:ty = $default:expr, $name:literal, $allowed:expr;)*) => {
-        /// What the broker was told. Fixed while it runs.
+    ($(
+        $(#[doc = $doc:literal])+
+        $field:ident: $ty:ty = $default:expr, $name:literal, $allowed:expr $(, $dynamic:ident)? $(=> $why:expr)?;
+    )*) => {
+        /// What the broker was told when it started, and since.
         #[derive(Clone, Debug)]
         pub struct Config {
             $($(#[doc = $doc])+ pub $field: $ty,)*
             /// What `listeners` and `advertised.listeners` say.
             pub endpoints: Vec<Listener>,
-            /// What was set, by name; the rest has its default.
-            set: BTreeMap<&'static str, String>,
+            layers: Layers,
         }
 
-        /// Every property there is.
-        pub const PROPERTIES: &[Property] = &[$(Property {
+        /// The properties that have a field.
+        const FIELDS: &[Property] = &[$(Property {
             name: $name,
             kind: <$ty as Setting>::TYPE,
             allowed: $allowed,
-            default: || <$ty>::from($default).to_string(),
+            default: || Setting::text(&<$ty>::from($default)),
+            is_dynamic: properties!(@is_dynamic $($dynamic)?),
             documentation: concat!($($doc,)+),
+            no_effect: properties!(@why $($why)?),
         },)*];
 
         impl Config {
             /// Reads the properties that were set; all others get their defaults.
-            fn read(set: BTreeMap<&'static str, String>) -> Result<Self, ConfigError> {
+            fn read(layers: Layers) -> Result<Self, ConfigError> {
                 let mut config = Self {
-                    $($field: value(&set, $name, || $default.into()),)*
+                    $($field: layers.value($name, || $default.into()),)*
                     endpoints: Vec::new(),
-                    set,
+                    layers,
                 };
                 config.check_together()?;
                 Ok(config)
             }
         }
     };
+    (@why) => { None };
+    (@why $why:expr) => { Some($why) };
+    (@is_dynamic) => { false };
+    (@is_dynamic dynamic) => { true };
 }
+
+const NOT_DELETED: &str = "nothing is deleted by age or size yet, so records stay longer";
 
 properties! {
     /// The number by which clients know this broker.
@@ -63,25 +74,37 @@ properties! {
     /// Whether topics can be deleted.
     delete_topic_enable: bool = true, "delete.topic.enable", Allowed::Any;
     /// The largest record batch, unless its topic says otherwise.
-    message_max_bytes: i32 = 1_048_588, "message.max.bytes", Allowed::AtLeast(0);
+    message_max_bytes: i32 = 1_048_588, "message.max.bytes", Allowed::AtLeast(0), dynamic;
     /// The codec of stored batches, unless their topic says otherwise; producer keeps the one that
     /// the producer chose.
-    compression_type: String = "producer", "compression.type", Allowed::OneOf(CODECS);
+    compression_type: String = "producer", "compression.type", Allowed::OneOf(CODECS), dynamic;
     /// The level of gzip, for topics whose batches are stored in it.
-    compression_gzip_level: i32 = -1, "compression.gzip.level", Allowed::Level(1, 9);
+    compression_gzip_level: i32 = -1, "compression.gzip.level", Allowed::Level(1, 9), dynamic;
     /// The level of lz4, for topics whose batches are stored in it.
-    compression_lz4_level: i32 = 9, "compression.lz4.level", Allowed::Between(1, 17);
+    compression_lz4_level: i32 = 9, "compression.lz4.level", Allowed::Between(1, 17), dynamic;
     /// The level of zstd, for topics whose batches are stored in it.
-    compression_zstd_level: i32 = 3, "compression.zstd.level", Allowed::Between(-131_072, 22);
+    compression_zstd_level: i32 = 3, "compression.zstd.level", Allowed::Between(-131_072, 22), dynamic;
     /// What becomes of old records, unless their topic says otherwise.
-    log_cleanup_policy: Items = "delete", "log.cleanup.policy", Allowed::ListOf(POLICIES);
+    log_cleanup_policy: Items = "delete", "log.cleanup.policy", Allowed::ListOf(POLICIES), dynamic;
+    /// After how long records are deleted, unless their topic says otherwise; -1 is never. Not set:
+    /// log.retention.minutes counts, else log.retention.hours.
+    log_retention_ms: Option<i64> = None::<i64>, "log.retention.ms", Allowed::Any, dynamic => NOT_DELETED;
+    /// After how many minutes records are deleted, where log.retention.ms is not set.
+    log_retention_minutes: Option<i32> = None::<i32>, "log.retention.minutes", Allowed::Any => NOT_DELETED;
+    /// After how many hours records are deleted, where no finer unit is set.
+    log_retention_hours: i32 = 168, "log.retention.hours", Allowed::Any => NOT_DELETED;
+    /// From which size on the oldest records of a partition are deleted, unless their topic says
+    /// otherwise; -1 is never.
+    log_retention_bytes: i64 = -1, "log.retention.bytes", Allowed::Any, dynamic => NOT_DELETED;
+    /// The largest record batch after decompression, unless its topic says otherwise.
+    max_decompressed_message_bytes: i32 = 2_147_483_639, "max.decompressed.message.bytes", Allowed::Between(1, 2_147_483_639), dynamic;
     /// Whether records keep their producer's time or get that of the append, unless their topic
     /// says otherwise.
-    log_message_timestamp_type: String = "CreateTime", "log.message.timestamp.type", Allowed::OneOf(TIMESTAMP_TYPES);
+    log_message_timestamp_type: String = "CreateTime", "log.message.timestamp.type", Allowed::OneOf(TIMESTAMP_TYPES), dynamic;
     /// How far a record's time may be in the past, unless its topic says otherwise.
-    log_message_timestamp_before_max_ms: i64 = i64::MAX, "log.message.timestamp.before.max.ms", Allowed::AtLeast(0);
+    log_message_timestamp_before_max_ms: i64 = i64::MAX, "log.message.timestamp.before.max.ms", Allowed::AtLeast(0), dynamic;
     /// How far a record's time may be in the future, unless its topic says otherwise.
-    log_message_timestamp_after_max_ms: i64 = 3_600_000, "log.message.timestamp.after.max.ms", Allowed::AtLeast(0);
+    log_message_timestamp_after_max_ms: i64 = 3_600_000, "log.message.timestamp.after.max.ms", Allowed::AtLeast(0), dynamic;
     /// The most bytes that a fetch answers.
     fetch_max_bytes: i32 = 57_671_680, "fetch.max.bytes", Allowed::AtLeast(1024);
     /// The most fetch sessions at a time; clients without one name all their partitions each time.
@@ -138,8 +161,67 @@ pub struct Property {
     pub name: &'static str,
     pub kind: Type,
     pub allowed: Allowed,
-    pub default: fn() -> String,
+    pub default: fn() -> Option<String>,
+    /// Whether it can be changed while the broker runs.
+    pub is_dynamic: bool,
     pub documentation: &'static str,
+    /// Why the property can be set though Kelp has no use for it.
+    pub no_effect: Option<&'static str>,
+}
+
+impl Property {
+    /// All that there are.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        FIELDS.iter().chain(HINTS)
+    }
+
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::all().find(|property| property.name == name)
+    }
+
+    /// What it is about, and what Kelp makes of it.
+    pub fn full_documentation(&self) -> String {
+        let documentation = self.documentation.trim();
+        match self.no_effect {
+            None => documentation.to_string(),
+            Some(why) => format!("{documentation} It has no effect: {why}."),
+        }
+    }
+}
+
+/// A value, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Synonym {
+    pub name: &'static str,
+    pub value: String,
+    pub source: Source,
+}
+
+/// Properties of which the first that is set counts, each with what its unit is of the first one's.
+const FINEST_FIRST: &[&[(&str, i64)]] = &[
+    &[("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", HOUR_MS)],
+    &[("log.roll.ms", 1), ("log.roll.hours", HOUR_MS)],
+    &[("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS)],
+    &[("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)],
+];
+const HOUR_MS: i64 = 3_600_000;
+
+type Values = BTreeMap<&'static str, String>;
+
+/// What was set, by name: what counts first stands first. The rest has its default.
+#[derive(Clone, Debug, Default)]
+struct Layers([Values; 3]);
+
+const SOURCES: [Source; 3] = [Source::DynamicBroker, Source::DynamicDefault, Source::Broker];
+
+impl Layers {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find_map(|layer| layer.get(name)).map(String::as_str)
+    }
+
+    fn value<T: Setting>(&self, name: &str, default: impl FnOnce() -> T) -> T {
+        self.get(name).and_then(T::parse).unwrap_or_else(default)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,6 +230,8 @@ pub enum ConfigError {
     Unknown(String),
     #[error(transparent)]
     Invalid(#[from] InvalidValue),
+    #[error("{0} must be unlimited (-1) or, greater than or equal to 1")]
+    NoRetention(&'static str),
     #[error("{0:?} is not NAME=VALUE")]
     NotAProperty(String),
     #[error(
@@ -165,12 +249,23 @@ impl Config {
         let mut set = BTreeMap::new();
         for (name, text) in properties {
             let (name, text) = (name.as_ref(), text.as_ref());
-            let property = PROPERTIES.iter().find(|property| property.name == name);
-            let property = property.ok_or_else(|| ConfigError::Unknown(name.to_string()))?;
+            let property =
+                Property::named(name).ok_or_else(|| ConfigError::Unknown(name.to_string()))?;
             let text = check(name, text, property.kind, property.allowed)?;
             set.insert(property.name, text);
         }
-        Self::read(set)
+        Self::read(Layers([Values::new(), Values::new(), set]))
+    }
+
+    /// The properties with what was set of all brokers, and of this one, while they ran. What
+    /// cannot be set that way is an error.
+    pub fn with_dynamic<'a>(
+        &self,
+        of_all: impl IntoIterator<Item = (&'a String, &'a String)>,
+        own: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Self, ConfigError> {
+        let [_, _, fixed] = &self.layers.0;
+        Self::read(Layers([dynamic(own)?, dynamic(of_all)?, fixed.clone()]))
     }
 
     /// Reads the text of a properties file: one NAME=VALUE a line; `#` and `!` begin a comment.
@@ -181,6 +276,10 @@ impl Config {
     /// What one property alone does not show.
     fn check_together(&mut self) -> Result<(), ConfigError> {
         self.endpoints = read_listeners(&self.listeners, &self.advertised_listeners)?;
+        const RETENTION: &str = "log.retention.ms";
+        if self.in_force(RETENTION).as_deref() == Some("0") {
+            return Err(ConfigError::NoRetention(RETENTION));
+        }
         let queue = self.queued_max_request_bytes;
         if queue > 0 && queue < i64::from(self.socket_request_max_bytes) {
             return Err(ConfigError::QueueSmallerThanRequest);
@@ -200,25 +299,56 @@ impl Config {
         address.map(ToString::to_string).unwrap_or_default()
     }
 
-    /// What a property has: the text it was set to, or its default.
+    /// What a property has: the text it was set to, or its default; `None` for one that is left
+    /// open.
     pub fn value(&self, name: &str) -> Option<String> {
-        let property = PROPERTIES.iter().find(|property| property.name == name)?;
-        Some(self.set(name).map_or_else(property.default, str::to_string))
+        let property = Property::named(name)?;
+        self.set(name).map(str::to_string).or_else(property.default)
+    }
+
+    /// What counts for a property that others count for while it is left open.
+    pub fn in_force(&self, name: &str) -> Option<String> {
+        let chain = FINEST_FIRST.iter().find(|chain| chain[0].0 == name);
+        let Some(chain) = chain else { return self.value(name) };
+        chain.iter().find_map(|(name, factor)| {
+            let number: i64 = self.value(name)?.parse().ok()?;
+            Some(number.saturating_mul(*factor).max(-1).to_string())
+        })
+    }
+
+    /// Where a value comes from: what counts first, then what would count without it.
+    pub fn synonyms(&self, name: &str) -> Vec<Synonym> {
+        let chain = FINEST_FIRST.iter().find(|chain| chain.iter().any(|(link, _)| *link == name));
+        let names = chain.map_or(vec![name], |chain| chain.iter().map(|(name, _)| *name).collect());
+        let properties: Vec<_> = names.into_iter().filter_map(Property::named).collect();
+        let mut found = Vec::new();
+        for (layer, source) in self.layers.0.iter().zip(SOURCES) {
+            let set = properties.iter().filter_map(|p| Some((p.name, layer.get(p.name)?.clone())));
+            found.extend(set.map(|(name, value)| Synonym { name, value, source }));
+        }
+        let defaults = properties.iter().filter_map(|p| Some((p.name, (p.default)()?)));
+        let source = Source::Default;
+        found.extend(defaults.map(|(name, value)| Synonym { name, value, source }));
+        // As Kafka, which leaves out whatever counts before the property itself.
+        let own = found.iter().position(|synonym| synonym.name == name);
+        found.split_off(own.unwrap_or(found.len()))
     }
 
     pub fn source(&self, name: &str) -> Source {
-        if self.set.contains_key(name) { Source::Broker } else { Source::Default }
+        let first = self.synonyms(name).into_iter().next();
+        first.map_or(Source::Default, |synonym| synonym.source)
     }
 
     /// The text that a property was set to.
     pub fn set(&self, name: &str) -> Option<&str> {
-        self.set.get(name).map(String::as_str)
+        self.layers.get(name)
     }
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self::read(BTreeMap::new()).unwrap_or_else(|e| unreachable!("the defaults are valid: {e}"))
+        Self::read(Layers::default())
+            .unwrap_or_else(|e| unreachable!("the defaults are valid: {e}"))
     }
 }
 
@@ -236,12 +366,16 @@ pub fn property(line: &str) -> Result<(&str, &str), ConfigError> {
     Ok((name.trim(), value.trim()))
 }
 
-fn value<T: Setting>(
-    set: &BTreeMap<&'static str, String>,
-    name: &str,
-    default: impl FnOnce() -> T,
-) -> T {
-    set.get(name).and_then(|text| T::parse(text)).unwrap_or_else(default)
+/// Checks what is set while a broker runs.
+fn dynamic<'a>(
+    set: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> Result<Values, ConfigError> {
+    let checked = set.into_iter().map(|(name, value)| {
+        let property = Property::named(name).filter(|property| property.is_dynamic);
+        let property = property.ok_or_else(|| ConfigError::Unknown(name.to_string()))?;
+        Ok((property.name, check(name, value, property.kind, property.allowed)?))
+    });
+    checked.collect()
 }
 
 fn processors() -> i32 {
@@ -282,12 +416,57 @@ mod tests {
         assert_eq!(config.set("node.id"), None);
     }
 
+    fn synonyms(config: &Config, name: &str) -> Vec<(&'static str, String, Source)> {
+        let synonyms = config.synonyms(name).into_iter();
+        synonyms.map(|synonym| (synonym.name, synonym.value, synonym.source)).collect()
+    }
+
+    /// Apache Kafka 4.4's answers to DescribeConfigs.
+    #[test]
+    fn what_was_set_last_counts_and_the_rest_is_told() {
+        let fixed = Config::from_text("message.max.bytes=1000").unwrap();
+        let [own, of_all] = [("message.max.bytes", "3000"), ("message.max.bytes", "2000")]
+            .map(|(name, value)| BTreeMap::from([(name.to_string(), value.to_string())]));
+        let config = fixed.with_dynamic(&of_all, &own).unwrap();
+        assert_eq!(config.message_max_bytes, 3000);
+        use Source::{Broker, Default, DynamicBroker, DynamicDefault};
+        let values = [("3000", DynamicBroker), ("2000", DynamicDefault), ("1000", Broker)];
+        let values = values.into_iter().chain([("1048588", Default)]);
+        let values: Vec<_> = values
+            .map(|(value, source)| ("message.max.bytes", value.to_string(), source))
+            .collect();
+        assert_eq!(synonyms(&config, "message.max.bytes"), values);
+        assert_eq!(fixed.with_dynamic(&of_all, &BTreeMap::new()).unwrap().message_max_bytes, 2000);
+    }
+
+    #[test]
+    fn what_is_told_of_a_time_begins_with_its_own_unit() {
+        const HOURS: &str = "log.retention.hours";
+        let hours = Config::from_text("log.retention.hours=24").unwrap();
+        assert_eq!(synonyms(&hours, "log.retention.ms"), []);
+        assert_eq!(hours.source("log.retention.ms"), Source::Default);
+        let of_hours =
+            [(HOURS, "24".to_string(), Source::Broker), (HOURS, "168".into(), Source::Default)];
+        assert_eq!(synonyms(&hours, HOURS), of_hours);
+        let own = BTreeMap::from([("log.retention.ms".to_string(), "86400000".to_string())]);
+        let ms = Config::default().with_dynamic(&BTreeMap::new(), &own).unwrap();
+        assert_eq!(
+            synonyms(&ms, "log.retention.ms"),
+            [
+                ("log.retention.ms", "86400000".into(), Source::DynamicBroker),
+                (HOURS, "168".into(), Source::Default)
+            ]
+        );
+    }
+
     #[test]
     fn what_is_unknown_or_invalid_is_an_error() {
         let error = |text| Config::from_text(text).unwrap_err();
         assert_eq!(error("log.dirs=/tmp"), ConfigError::Unknown("log.dirs".to_string()));
         assert!(matches!(error("num.partitions=0"), ConfigError::Invalid(_)));
         assert!(matches!(error("num.partitions"), ConfigError::NotAProperty(_)));
+        assert_eq!(error("log.retention.hours=0"), ConfigError::NoRetention("log.retention.ms"));
+        assert_eq!(error("log.retention.ms=0"), ConfigError::NoRetention("log.retention.ms"));
         assert_eq!(error("queued.max.request.bytes=1000000"), ConfigError::QueueSmallerThanRequest);
     }
 }

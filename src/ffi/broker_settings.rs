@@ -55,7 +55,7 @@ impl BrokerSettings {
         broker: String,
         changes: ConfigChanges,
     ) -> Result<(), Failure> {
-        let alone = self.altering.clone().lock_owned().await;
+        let alone = self.logs.host.turn(&self.altering).await?;
         let record = |(name, value): (&String, &Option<String>)| Record {
             key: format!("{broker}/{name}").into(),
             value: value.clone().map(Into::into),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 use tracing::Dispatch;
 
 /// Another process has the data and is alive; the detail says which.
@@ -142,6 +142,15 @@ impl Host {
             Ok(Err(_)) => Err(Failure::Stopped),
             Err(_) => Err(Failure::TimedOut),
         }
+    }
+
+    /// Waits for a turn, as long as the host may take.
+    pub(super) async fn turn(
+        &self,
+        turns: &Arc<tokio::sync::Mutex<()>>,
+    ) -> Result<OwnedMutexGuard<()>, Failure> {
+        let turn = tokio::time::timeout(self.timeout, turns.clone().lock_owned()).await;
+        turn.map_err(|_| Failure::TimedOut)
     }
 
     fn queue_up<B: Operation, A>(

@@ -139,7 +139,7 @@ impl HostStorage {
     /// must not undo what comes last.
     pub(super) async fn alter(&self, id: Uuid, change: TopicChange) -> Result<()> {
         let callback = self.table.alter_topic.ok_or(Failure::NotOffered)?;
-        let alone = self.altering.clone().lock_owned().await;
+        let alone = self.host.turn(&self.altering).await?;
         let topic = self.known.topics().by_id(id).cloned().ok_or(StoreError::UnknownPartition)?;
         let changed = topic.changed(change)?;
         let (done, answer) = oneshot::channel();

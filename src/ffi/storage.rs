@@ -124,8 +124,8 @@ pub struct KelpCreateTopic {
 /// Stores a topic anew: with the settings and the partitions that it is to have. There are never fewer
 /// partitions than before; those that come are empty.
 ///
-/// There is never more than one of these under way. One that is never completed holds up all that
-/// would change topics later.
+/// There is never more than one of these under way. While one is not completed, who would change
+/// topics too is told REQUEST_TIMED_OUT.
 ///
 /// Completed with KELP_OK, or KELP_UNKNOWN_TOPIC_OR_PARTITION. With KELP_UNAVAILABLE the topic may be
 /// as it was or as it was to be.

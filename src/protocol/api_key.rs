@@ -31,8 +31,10 @@ macro_rules! for_each_api {
                 30  => CreateAcls                            0..=3,   2..,        create_acls;
                 31  => DeleteAcls                            0..=3,   2..,        delete_acls;
                 32  => DescribeConfigs                       0..=4,   4..,        describe_configs;
+                33  => AlterConfigs                          0..=2,   2..,        alter_configs;
                 37  => CreatePartitions                      0..=3,   2..,        create_partitions;
                 42  => DeleteGroups                          0..=3,   2..,        delete_groups;
+                44  => IncrementalAlterConfigs               0..=1,   1..,        incremental_alter_configs;
                 46  => ListPartitionReassignments            0..=0,   0..,        list_partition_reassignments;
                 47  => OffsetDelete                          0..=0,   i16::MAX.., offset_delete;
                 60  => DescribeCluster                       0..=2,   0..,        describe_cluster;
@@ -48,7 +50,6 @@ macro_rules! for_each_api {
                 26  => EndTxn                                0..=5,   3..,        end_txn;
                 27  => WriteTxnMarkers                       0..=2,   1..,        write_txn_markers;
                 28  => TxnOffsetCommit                       0..=6,   3..,        txn_offset_commit;
-                33  => AlterConfigs                          0..=2,   2..,        alter_configs;
                 34  => AlterReplicaLogDirs                   0..=2,   2..,        alter_replica_log_dirs;
                 35  => DescribeLogDirs                       0..=5,   2..,        describe_log_dirs;
                 36  => SaslAuthenticate                      0..=2,   2..,        sasl_authenticate;
@@ -57,7 +58,6 @@ macro_rules! for_each_api {
                 40  => ExpireDelegationToken                 0..=2,   2..,        expire_delegation_token;
                 41  => DescribeDelegationToken               0..=3,   2..,        describe_delegation_token;
                 43  => ElectLeaders                          0..=2,   2..,        elect_leaders;
-                44  => IncrementalAlterConfigs               0..=1,   1..,        incremental_alter_configs;
                 45  => AlterPartitionReassignments           0..=1,   0..,        alter_partition_reassignments;
                 48  => DescribeClientQuotas                  0..=1,   1..,        describe_client_quotas;
                 49  => AlterClientQuotas                     0..=1,   1..,        alter_client_quotas;

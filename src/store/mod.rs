@@ -9,6 +9,7 @@ pub mod memory;
 pub mod objectlog;
 pub mod objects;
 pub mod producers;
+pub mod settings;
 pub mod topics;
 
 use crate::protocol::wire::Uuid;

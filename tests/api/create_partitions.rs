@@ -93,15 +93,16 @@ fn what_cannot_be_is_refused_in_kafkas_words() {
         )
     };
     let manual = "The manual partition assignment includes";
-    for (replicas, message) in [
-        (&[] as &[&[i32]], few(0)),
+    let cases: [(&[&[i32]], String); 7] = [
+        (&[], few(0)),
         (&[one, one], few(2)),
         (&[&[2]], format!("{manual} broker 2, but no such broker is registered.")),
         (&[&[1, 2]], format!("{manual} broker 2, but no such broker is registered.")),
         (&[&[-1]], format!("{manual} broker -1, but no such broker is registered.")),
         (&[&[]], format!("{manual} an empty replica list.")),
         (&[&[1, 1]], format!("{manual} the broker 1 more than once.")),
-    ] {
+    ];
+    for (replicas, message) in cases {
         let refused = [told("t", InvalidReplicaAssignment, &message)];
         assert_eq!(create(&broker, vec![placed("t", 3, replicas)]), refused);
     }

@@ -15,9 +15,11 @@ const OF_BROKER: i8 = 4;
 const DEFAULT: i8 = 5;
 
 /// Types of values.
+const BOOLEAN: i8 = 1;
 const STRING: i8 = 2;
 const INT: i8 = 3;
 const LONG: i8 = 5;
+const DOUBLE: i8 = 6;
 const LIST: i8 = 7;
 
 fn ask(
@@ -144,8 +146,72 @@ fn configs_of_batches_have_kafkas_values_types_and_synonyms() {
     }
 }
 
+/// Apache Kafka 4.4's whole answer for a topic that sets nothing: name, value, type, and the property
+/// of the broker that gives the value, if one does. In Kafka min.insync.replicas comes from a default
+/// for all brokers, which its eligible leader replicas set; Kelp has none.
+const OF_KAFKA: &[(&str, &str, i8, &str)] = &[
+    ("cleanup.policy", "delete", LIST, "log.cleanup.policy"),
+    ("compression.gzip.level", "-1", INT, "compression.gzip.level"),
+    ("compression.lz4.level", "9", INT, "compression.lz4.level"),
+    ("compression.type", "producer", STRING, "compression.type"),
+    ("compression.zstd.level", "3", INT, "compression.zstd.level"),
+    ("delete.retention.ms", "86400000", LONG, "log.cleaner.delete.retention.ms"),
+    ("errors.deadletterqueue.group.enable", "false", BOOLEAN, ""),
+    ("file.delete.delay.ms", "60000", LONG, "log.segment.delete.delay.ms"),
+    ("flush.messages", "9223372036854775807", LONG, "log.flush.interval.messages"),
+    ("flush.ms", "9223372036854775807", LONG, ""),
+    ("follower.replication.throttled.replicas", "", LIST, ""),
+    ("index.interval.bytes", "4096", INT, "log.index.interval.bytes"),
+    ("leader.replication.throttled.replicas", "", LIST, ""),
+    ("local.retention.bytes", "-2", LONG, "log.local.retention.bytes"),
+    ("local.retention.ms", "-2", LONG, "log.local.retention.ms"),
+    ("max.compaction.lag.ms", "9223372036854775807", LONG, "log.cleaner.max.compaction.lag.ms"),
+    ("max.decompressed.message.bytes", "2147483639", INT, "max.decompressed.message.bytes"),
+    ("max.message.bytes", "1048588", INT, "message.max.bytes"),
+    ("message.timestamp.after.max.ms", "3600000", LONG, "log.message.timestamp.after.max.ms"),
+    (
+        "message.timestamp.before.max.ms",
+        "9223372036854775807",
+        LONG,
+        "log.message.timestamp.before.max.ms",
+    ),
+    ("message.timestamp.type", "CreateTime", STRING, "log.message.timestamp.type"),
+    ("min.cleanable.dirty.ratio", "0.5", DOUBLE, "log.cleaner.min.cleanable.ratio"),
+    ("min.compaction.lag.ms", "0", LONG, "log.cleaner.min.compaction.lag.ms"),
+    ("min.insync.replicas", "1", INT, "min.insync.replicas"),
+    ("preallocate", "false", BOOLEAN, "log.preallocate"),
+    ("remote.copy.lag.bytes", "-1", LONG, "log.remote.copy.lag.bytes"),
+    ("remote.copy.lag.ms", "0", LONG, "log.remote.copy.lag.ms"),
+    ("remote.log.copy.disable", "false", BOOLEAN, ""),
+    ("remote.log.delete.on.disable", "false", BOOLEAN, ""),
+    ("remote.storage.enable", "false", BOOLEAN, ""),
+    ("retention.bytes", "-1", LONG, "log.retention.bytes"),
+    ("retention.ms", "604800000", LONG, ""),
+    ("segment.bytes", "1073741824", INT, "log.segment.bytes"),
+    ("segment.index.bytes", "10485760", INT, "log.index.size.max.bytes"),
+    ("segment.jitter.ms", "0", LONG, ""),
+    ("segment.ms", "604800000", LONG, ""),
+    ("unclean.leader.election.enable", "false", BOOLEAN, "unclean.leader.election.enable"),
+];
+
 #[test]
-fn a_brokers_properties_are_read_only() {
+fn a_topic_has_all_configs_of_kafka_with_its_values_types_and_synonyms() {
+    let broker = Broker::start();
+    broker.create("plain", 1);
+    let described = ask(&broker, 4, TOPIC, "plain", None);
+    let told = described.configs.iter().map(|config| {
+        assert!(!config.read_only && !config.is_sensitive && config.config_source == DEFAULT);
+        assert!(config.documentation.as_ref().is_some_and(|text| !text.is_empty()));
+        let value = config.value.as_deref().unwrap();
+        let synonym = config.synonyms.first().map_or("", |synonym| &*synonym.name);
+        assert!(synonyms(config).iter().all(|told| *told == (synonym, value, DEFAULT)));
+        (&*config.name, value, config.config_type, synonym)
+    });
+    assert_eq!(told.collect::<Vec<_>>(), OF_KAFKA);
+}
+
+#[test]
+fn most_of_a_brokers_properties_are_read_only() {
     let broker = Broker::with("num.partitions=4");
     let partitions = one(&broker, 4, BROKER, "1", "num.partitions");
     assert_eq!((partitions.value.as_deref(), partitions.config_source), (Some("4"), OF_BROKER));
@@ -156,6 +222,8 @@ fn a_brokers_properties_are_read_only() {
     );
     let node = one(&broker, 4, BROKER, "1", "node.id");
     assert_eq!((node.value.as_deref(), node.config_source), (Some("1"), DEFAULT));
+    let open = one(&broker, 4, BROKER, "1", "log.retention.ms");
+    assert_eq!((open.value, open.read_only, open.synonyms.len()), (None, false, 0));
 }
 
 #[test]
@@ -184,5 +252,7 @@ fn what_is_not_there_is_told() {
     assert_eq!(told(BROKER, "2"), (invalid, other));
     let no_number = "Broker id must be an integer, but it is: x".to_string();
     assert_eq!(told(BROKER, "x"), (invalid, no_number));
-    assert_eq!(told(0, "x").0, invalid);
+    for kind in [0, 3, 8, 16, 32, 99] {
+        assert_eq!(told(kind, "x").0, invalid);
+    }
 }

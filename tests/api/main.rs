@@ -3,6 +3,7 @@
 //! Expected values are Apache Kafka 4.4's answers to the same requests, unless a test says that
 //! Kelp does something else.
 
+mod alter_configs;
 mod api_versions;
 mod batch;
 mod broker;

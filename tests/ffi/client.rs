@@ -35,7 +35,11 @@ const HEARTBEAT: i16 = 12;
 const SYNC_GROUP: i16 = 14;
 const API_VERSIONS: i16 = 18;
 const CREATE_TOPICS: i16 = 19;
+const DESCRIBE_CONFIGS: i16 = 32;
 const CREATE_PARTITIONS: i16 = 37;
+const INCREMENTAL_ALTER_CONFIGS: i16 = 44;
+/// A resource that has configs.
+const BROKER: u8 = 4;
 
 const COORDINATOR_LOAD_IN_PROGRESS: i16 = 14;
 
@@ -109,6 +113,40 @@ impl Client {
         let mut answer = &answer[8..]; // the throttle time and the count
         take_text(&mut answer);
         i16::from_be_bytes(take(&mut answer))
+    }
+
+    /// Sets a property of broker 1 while it runs; gives the error code.
+    pub(crate) fn set_of_broker(&mut self, name: &str, value: &str) -> i16 {
+        let mut body = array_of_one();
+        body.push(BROKER);
+        put_text(&mut body, "1");
+        body.extend(array_of_one());
+        put_text(&mut body, name);
+        body.push(0); // SET
+        put_text(&mut body, value);
+        body.push(0);
+        let answer = self.call(INCREMENTAL_ALTER_CONFIGS, 0, &body);
+        let mut answer = &answer[8..]; // the throttle time and the count
+        i16::from_be_bytes(take(&mut answer))
+    }
+
+    /// The value of a property of broker 1.
+    pub(crate) fn of_broker(&mut self, name: &str) -> String {
+        let mut body = array_of_one();
+        body.push(BROKER);
+        put_text(&mut body, "1");
+        body.extend(array_of_one());
+        put_text(&mut body, name);
+        let answer = self.call(DESCRIBE_CONFIGS, 0, &body);
+        let mut answer = &answer[8..]; // the throttle time and the count
+        assert_eq!(i16::from_be_bytes(take(&mut answer)), 0);
+        take_text(&mut answer); // no message
+        let _type: [u8; 1] = take(&mut answer);
+        take_text(&mut answer); // the broker
+        let count: [u8; 4] = take(&mut answer);
+        assert_eq!(i32::from_be_bytes(count), 1);
+        assert_eq!(take_text(&mut answer), name);
+        take_text(&mut answer)
     }
 
     /// Appends a batch to partition 0.

@@ -449,14 +449,33 @@ fn a_host_is_offered_to_clients_as_what_it_keeps() {
 fn more_partitions_outlive_an_engine() {
     let host = Host::new();
     {
-        let mut client = Engine::start(&host, Offers::Groups).client();
+        let engine = Engine::start(&host, Offers::Groups);
+        let mut client = engine.client();
         assert_eq!(client.create_topic("t"), OK);
         assert_eq!(client.create_partitions("t", 2), OK);
     }
-    let mut client = Engine::start(&host, Offers::Groups).client();
+    let engine = Engine::start(&host, Offers::Groups);
+    let mut client = engine.client();
     const INVALID_PARTITIONS: i16 = 37;
     assert_eq!(client.create_partitions("t", 2), INVALID_PARTITIONS, "it has them");
     assert_eq!(client.create_partitions("t", 3), OK);
+}
+
+#[test]
+fn what_was_set_of_the_broker_outlives_an_engine() {
+    const MAX: &str = "message.max.bytes";
+    let host = Host::new();
+    {
+        let engine = Engine::start(&host, Offers::Groups);
+        let mut client = engine.client();
+        assert_eq!(client.set_of_broker(MAX, "3000"), OK);
+        assert_eq!(client.set_of_broker("log.cleanup.policy", "compact"), OK);
+        assert_eq!(client.of_broker(MAX), "3000");
+    }
+    let engine = Engine::start(&host, Offers::Groups);
+    let mut client = engine.client();
+    assert_eq!(client.of_broker(MAX), "3000");
+    assert_eq!(client.of_broker("log.cleanup.policy"), "compact");
 }
 
 #[test]

@@ -1,0 +1,122 @@
+//! Properties of Kafka's that many set, and that change nothing here: they may be set to what Kafka
+//! allows, so that a file made for a Kafka of one broker does for Kelp.
+
+use super::definition::{Allowed, Type};
+use super::server::Property;
+use Allowed::{Any, AtLeast, Between, Fraction, OneOf};
+use Type::{Boolean, Double, Int, Long, Short};
+
+macro_rules! hints {
+    ($($name:literal, $kind:ident, $default:expr, $allowed:expr, $documentation:literal, $why:expr;)*) => {
+        pub(super) const HINTS: &[Property] = &[$(Property {
+            name: $name,
+            kind: $kind,
+            allowed: $allowed,
+            default: || Option::<&str>::from($default).map(str::to_string),
+            is_dynamic: false,
+            documentation: $documentation,
+            no_effect: Some($why),
+        },)*];
+    };
+}
+
+const FOR_EVER: &str = "9223372036854775807";
+
+const ONE_REPLICA: &str = "the host keeps the copies, and Kelp sees one replica of each partition";
+const ONE_BROKER: &str = "one broker leads all partitions";
+const HOST_FLUSHES: &str = "when an acknowledged record is on disk is the host's affair";
+const NO_FILES: &str = "Kelp keeps no such files";
+const OWN_SEGMENTS: &str = "Kelp moves all partitions into segments together, at times of its own";
+const NOT_COMPACTED: &str = "logs are not compacted yet";
+const OTHER_CLEANER: &str = "Kelp compacts in another way, with bounds of its own";
+const NOT_TIERED: &str =
+    "as in Kafka, it counts only for topics of a tiered storage, which Kelp has not";
+const OTHER_THREADS: &str = "num.io.threads is the number of threads that serve clients";
+const SYSTEM_BUFFERS: &str = "the operating system chooses the size";
+
+hints! {
+    "auto.leader.rebalance.enable", Boolean, "true", Any,
+        "Whether partitions go back to their preferred leaders.", ONE_BROKER;
+    "background.threads", Int, "10", AtLeast(1),
+        "The threads for work in the background.", OTHER_THREADS;
+    "controlled.shutdown.enable", Boolean, "true", Any,
+        "Whether a broker gives its partitions away before it stops.", ONE_BROKER;
+    "log.cleaner.backoff.ms", Long, "15000", AtLeast(0),
+        "How long the cleaner sleeps when there is nothing to do.", OTHER_CLEANER;
+    "log.cleaner.dedupe.buffer.size", Long, "134217728", Any,
+        "The memory that the cleaner keeps keys in.", OTHER_CLEANER;
+    "log.cleaner.delete.retention.ms", Long, "86400000", AtLeast(0),
+        "How long the tombstones of compacted topics are kept, unless their topic says otherwise.", NOT_COMPACTED;
+    "log.cleaner.enable", Boolean, "true", OneOf(&["true"]),
+        "Whether topics are compacted whose policy says so.", OTHER_CLEANER;
+    "log.cleaner.io.buffer.load.factor", Double, "0.9", Any,
+        "How full the cleaner's memory for keys may be.", OTHER_CLEANER;
+    "log.cleaner.io.buffer.size", Int, "524288", AtLeast(0),
+        "The memory that the cleaner reads and writes with.", OTHER_CLEANER;
+    "log.cleaner.max.compaction.lag.ms", Long, FOR_EVER, AtLeast(1),
+        "After how long a record must have been looked at by compaction, unless its topic says otherwise.", NOT_COMPACTED;
+    "log.cleaner.min.cleanable.ratio", Double, "0.5", Fraction(0.0, 1.0),
+        "How much of a log must be uncompacted before compaction begins, unless its topic says otherwise.", NOT_COMPACTED;
+    "log.cleaner.min.compaction.lag.ms", Long, "0", AtLeast(0),
+        "How long a record is safe from compaction, unless its topic says otherwise.", NOT_COMPACTED;
+    "log.cleaner.threads", Int, "1", AtLeast(0),
+        "The threads of the cleaner.", OTHER_CLEANER;
+    "log.flush.interval.messages", Long, FOR_EVER, AtLeast(1),
+        "After how many records a log is forced to disk, unless its topic says otherwise.", HOST_FLUSHES;
+    "log.flush.interval.ms", Long, None::<&str>, Any,
+        "After how long a log is forced to disk, unless its topic says otherwise. Not set: log.flush.scheduler.interval.ms counts.", HOST_FLUSHES;
+    "log.flush.scheduler.interval.ms", Long, FOR_EVER, Any,
+        "How often it is looked whether a log must be forced to disk.", HOST_FLUSHES;
+    "log.index.interval.bytes", Int, "4096", AtLeast(0),
+        "How many bytes of records an index entry stands for, unless their topic says otherwise.", NO_FILES;
+    "log.index.size.max.bytes", Int, "10485760", AtLeast(4),
+        "The size of a file of the index, unless its topic says otherwise.", NO_FILES;
+    "log.local.retention.bytes", Long, "-2", AtLeast(-2),
+        "How many bytes of a tiered topic are kept locally, unless it says otherwise.", NOT_TIERED;
+    "log.local.retention.ms", Long, "-2", AtLeast(-2),
+        "How long the records of a tiered topic are kept locally, unless it says otherwise.", NOT_TIERED;
+    "log.preallocate", Boolean, "false", Any,
+        "Whether files are allocated ahead, unless their topic says otherwise.", NO_FILES;
+    "log.remote.copy.lag.bytes", Long, "-1", Between(-1, -1),
+        "How many bytes of a tiered topic may wait to be copied, unless it says otherwise.", NOT_TIERED;
+    "log.remote.copy.lag.ms", Long, "0", Between(0, 0),
+        "How long the records of a tiered topic may wait to be copied, unless it says otherwise.", NOT_TIERED;
+    "log.retention.check.interval.ms", Long, "300000", AtLeast(1),
+        "How often logs are looked through for what is to be deleted.", OWN_SEGMENTS;
+    "log.roll.hours", Int, "168", AtLeast(1),
+        "The age of a file of a log, in hours, where log.roll.ms is not set.", OWN_SEGMENTS;
+    "log.roll.jitter.hours", Int, "0", AtLeast(0),
+        "By how much the age of a file varies, in hours, where log.roll.jitter.ms is not set.", OWN_SEGMENTS;
+    "log.roll.jitter.ms", Long, None::<&str>, Any,
+        "By how much the age of a file varies, unless its topic says otherwise.", OWN_SEGMENTS;
+    "log.roll.ms", Long, None::<&str>, Any,
+        "The age of a file of a log, unless its topic says otherwise.", OWN_SEGMENTS;
+    "log.segment.bytes", Int, "1073741824", AtLeast(1_048_576),
+        "The size of a file of a log, unless its topic says otherwise.", OWN_SEGMENTS;
+    "log.segment.delete.delay.ms", Long, "60000", AtLeast(0),
+        "How long a deleted file is kept, unless its topic says otherwise.", NO_FILES;
+    "min.insync.replicas", Int, "1", Between(1, 1),
+        "How many replicas must have a batch before acks=all is answered.", ONE_REPLICA;
+    "num.network.threads", Int, "3", AtLeast(1),
+        "The threads that read from and write to sockets.", OTHER_THREADS;
+    "num.recovery.threads.per.data.dir", Int, "2", AtLeast(1),
+        "The threads that read logs at the start.", OTHER_THREADS;
+    "num.replica.fetchers", Int, "1", AtLeast(1),
+        "The threads that copy from other brokers.", ONE_REPLICA;
+    "offsets.topic.replication.factor", Short, "1", AtLeast(1),
+        "The replicas of `__consumer_offsets`.", ONE_REPLICA;
+    "share.coordinator.state.topic.min.isr", Short, "1", AtLeast(1),
+        "How many replicas of `__share_group_state` must have what is acknowledged.", ONE_REPLICA;
+    "share.coordinator.state.topic.replication.factor", Short, "1", AtLeast(1),
+        "The replicas of `__share_group_state`.", ONE_REPLICA;
+    "socket.receive.buffer.bytes", Int, "102400", Any,
+        "The operating system's memory for what comes in on a socket.", SYSTEM_BUFFERS;
+    "socket.send.buffer.bytes", Int, "102400", Any,
+        "The operating system's memory for what goes out on a socket.", SYSTEM_BUFFERS;
+    "transaction.state.log.min.isr", Int, "1", AtLeast(1),
+        "How many replicas of `__transaction_state` must have what is acknowledged.", ONE_REPLICA;
+    "transaction.state.log.replication.factor", Short, "1", AtLeast(1),
+        "The replicas of `__transaction_state`.", ONE_REPLICA;
+    "unclean.leader.election.enable", Boolean, "false", Any,
+        "Whether a replica that lacks records may become the leader, unless its topic says otherwise.", ONE_REPLICA;
+}
