@@ -82,9 +82,10 @@ impl Partition {
         let stored = state.pending.front_mut().and_then(|first| first.stored.as_mut());
         let outcome =
             stored.map(|stored| stored.as_mut().poll(&mut Context::from_waker(Waker::noop())));
-        if let Some(Poll::Ready(outcome)) = outcome {
-            self.resolve(state, 0, outcome);
-        }
+        let Some(Poll::Ready(outcome)) = outcome else { return };
+        // It has answered: a refused batch stays, and must not be waited for as if it had not.
+        state.pending.iter_mut().take(1).for_each(|first| first.stored = None);
+        self.resolve(state, 0, outcome);
     }
 
     /// Puts a batch behind all others and submits it, unless it is wrong or there already.
@@ -361,6 +362,18 @@ mod tests {
         assert_eq!(base(retry.await), Ok(3));
         assert_eq!(base(f.append(&producer(2)).await), Ok(4), "also a later retry");
         assert_eq!(f.stored().await.len(), 5);
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_the_store_refuses_at_once_gets_another_place() {
+        let f = Fixture::new().await;
+        let mut theirs = Draft::of(&["theirs"]).batch();
+        theirs.stamp(0, 0);
+        f.store.memory.append(PARTITION, 0, vec![theirs]).await.unwrap();
+        let ours = f.submit(&Draft::of(&["ours"])).await;
+        assert_eq!(base(ours.await), Ok(1));
+        let both = [(0, "theirs"), (1, "ours")].map(|(offset, v)| (offset, v.to_string()));
+        assert_eq!(f.stored().await, both);
     }
 
     #[tokio::test]
