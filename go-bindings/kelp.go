@@ -184,14 +184,15 @@ func (e *Engine) Stop(drain time.Duration) error {
 	})
 }
 
-// Metrics gives the engine's numbers in the text format of Prometheus.
+// Metrics gives what the engine counts and how it stands, in the text format of Prometheus (0.0.4);
+// docs/metrics.md lists the metrics. It waits for no storage. A closed engine has none.
 func (e *Engine) Metrics() string {
 	var text string
 	e.call("metrics", func(engine *C.kelp_engine) C.kelp_status {
 		// The text may grow between two calls.
 		for capacity := C.size_t(64 << 10); ; {
 			buffer := C.malloc(capacity)
-			need := C.kelp_engine_metrics(engine, (*C.char)(buffer), capacity)
+			need := C.kelp_metrics(engine, (*C.char)(buffer), capacity)
 			if need < capacity {
 				text = C.GoStringN((*C.char)(buffer), C.int(need))
 			}

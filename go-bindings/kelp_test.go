@@ -252,8 +252,26 @@ func TestTheTextOfAnErrorComesToTheLog(t *testing.T) {
 
 func TestMetricsAreText(t *testing.T) {
 	engine := start(t, Host{Objects: &objects{}})
-	if text := engine.Metrics(); !strings.Contains(text, "kelp_host_operations ") {
-		t.Fatal(text)
+	port, err := engine.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apiVersions(t, dial(t, port))
+	text := engine.Metrics()
+	for _, line := range []string{
+		"kelp_host_operations ",
+		"# TYPE kafka_network_requestmetrics_totaltimems histogram\n",
+		"kafka_network_requestmetrics_requests_total{request=\"ApiVersions\",version=\"0\"} 1\n",
+		"kafka_server_socket_server_metrics_connection_count 1\n",
+		"kelp_state{state=\"serving\"} 1\n",
+	} {
+		if !strings.Contains(text, "\n"+line) {
+			t.Errorf("no line begins with %q in\n%s", line, text)
+		}
+	}
+	engine.Close()
+	if text := engine.Metrics(); text != "" {
+		t.Errorf("a closed engine tells %s", text)
 	}
 }
 

@@ -1227,13 +1227,32 @@ kelp_status kelp_engine_stop(const struct kelp_engine *engine, uint32_t drain_ms
 void kelp_engine_free(struct kelp_engine *engine);
 
 /**
- * Writes the engine's numbers into `buffer` as text in the format of Prometheus, cut to
- * `capacity` bytes with its NUL. Returns how long the whole text is without its NUL, as
+ * Writes what the engine counts and how it stands into `buffer`, as text in the format of
+ * Prometheus (version 0.0.4), with a NUL behind it; `docs/metrics.md` lists the metrics. What does
+ * not fit in `capacity` bytes is cut off. Returns how long the whole text is without its NUL, as
  * `snprintf` does; 0 if `engine` is NULL.
+ *
+ * Since KELP_ABI_VERSION 4; the name of before is kelp_engine_metrics.
+ *
+ * The text is a copy: it is the caller's, like its memory. It is made anew by each call, and may
+ * grow from one to the next; so a result that is not below `capacity` asks for another call with
+ * more room. Asked once, with room for some 64 KiB and a hundred bytes for each partition and for
+ * each offset that a group has committed, it mostly fits; no metric has more than 10,000 series.
+ *
+ * From any thread, also from a callback. It waits for no storage and no client.
  *
  * Requires:
  *
  * `engine` is NULL or was not freed. `buffer` has room for `capacity` bytes, or is NULL.
+ */
+size_t kelp_metrics(const struct kelp_engine *engine, char *buffer, size_t capacity);
+
+/**
+ * The name that `kelp_metrics` had first.
+ *
+ * Requires:
+ *
+ * As `kelp_metrics`.
  */
 size_t kelp_engine_metrics(const struct kelp_engine *engine, char *buffer, size_t capacity);
 

@@ -1,11 +1,16 @@
 //! Builds the runtime and the parts of a broker, and owns their end.
 
+mod metrics;
+
 use crate::api::Broker;
 use crate::config::Config;
+use crate::metrics::{Metrics, Text};
 use crate::net::Network;
+use crate::protocol::api_key::ApiKey;
 use crate::store::objectlog::registration::this_process;
 use crate::store::objectlog::{ObjectLog, Options};
 use crate::store::objects::Objects;
+use crate::store::objects::counted::Counted;
 use crate::store::{State, Storage};
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -72,11 +77,14 @@ impl Engine {
             builder.on_thread_start(move || start());
         }
         let runtime = builder.build()?;
+        let served = ApiKey::SERVED.iter();
+        let apis = served.map(|api| (api.code(), format!("{api:?}"), *api.versions().end()));
+        let metrics = Arc::new(Metrics::new(apis));
         let storage = {
             let _runtime = runtime.enter();
-            open(&config, backend)
+            open(&config, backend, &metrics)
         };
-        let broker = Arc::new(Broker::new(Arc::new(config), storage));
+        let broker = Arc::new(Broker::new(Arc::new(config), storage, metrics));
         let network = Network::new(broker.clone());
         let ended = watch::Sender::new(false);
         runtime.spawn(watch_state(network.clone(), broker.clone(), ended.clone()));
@@ -126,6 +134,11 @@ impl Engine {
         self.ended.send_replace(true);
     }
 
+    /// What there is to tell of this broker now. It waits for nobody.
+    pub fn metrics(&self) -> Text {
+        metrics::write(&self.broker, &self.network)
+    }
+
     /// Runs a task as long as the engine is there.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
@@ -155,7 +168,7 @@ impl Drop for Engine {
 }
 
 /// Begins to open the store. Must be called in the runtime.
-fn open(config: &Config, backend: Backend) -> Arc<dyn Storage> {
+fn open(config: &Config, backend: Backend, metrics: &Metrics) -> Arc<dyn Storage> {
     match backend {
         Backend::Storage(storage) => storage,
         Backend::Objects(objects) => {
@@ -163,9 +176,11 @@ fn open(config: &Config, backend: Backend) -> Arc<dyn Storage> {
             let options = Options {
                 registration: config.registration,
                 take_over: config.takeover,
+                metrics: metrics.journal.clone(),
                 ..Options::new(config.node_id, owner)
             };
-            ObjectLog::start(objects, options)
+            let objects = Counted::new(objects, metrics.store_calls.clone());
+            ObjectLog::start(Arc::new(objects), options)
         }
     }
 }

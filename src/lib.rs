@@ -20,6 +20,7 @@
 //! - [`record`] knows record batches: bytes in, bytes out.
 //! - [`messages`] has one table for each API: its fields in every version.
 //! - [`protocol`] has the primitive types, the macro behind the tables and the one list of APIs.
+//! - [`metrics`] has what an engine counts, and the text that tells it.
 //! - [`config`] has the names, types, defaults and limits of settings, as data.
 
 pub mod api;
@@ -30,6 +31,7 @@ pub mod engine;
 pub mod ffi;
 pub mod log;
 pub mod messages;
+pub mod metrics;
 pub mod net;
 pub mod protocol;
 pub mod record;

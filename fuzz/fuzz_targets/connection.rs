@@ -32,10 +32,10 @@ fuzz_target!(|sent: &[u8]| {
 });
 
 async fn serve(config: Arc<Config>, sent: &[u8]) -> Vec<u8> {
-    let broker = Arc::new(Broker::new(config, Arc::new(Memory::default())));
+    let broker = Arc::new(Broker::new(config, Arc::new(Memory::default()), Arc::default()));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 9092));
     let advertised = Address { host: "localhost".into(), port: 9092 };
-    let connection = Arc::new(Connection::new(address, address, advertised));
+    let connection = Arc::new(Connection::new(address, address, advertised, Arc::default()));
     let mut received = Vec::new();
     let reader = sent.chain(Silent);
     Network::new(broker).serve_stream(&connection, reader, &mut received).await;

@@ -196,11 +196,12 @@ impl Answer {
 
     fn finish(mut self, broker: &Broker, topics: &Topics) -> Response {
         let mut positions = std::mem::take(&mut self.fetch.positions).into_iter();
-        let mut is_lost = false;
+        let (mut is_lost, mut bytes) = (false, 0);
         for partition in self.response.responses.iter_mut().flat_map(|t| &mut t.partitions) {
             if !partition.error_code.is_error() {
                 let Some(position) = positions.next() else { break };
                 fill(partition, position, self.isolation == Ok(Isolation::ReadCommitted));
+                bytes += partition.records.as_ref().map_or(0, Records::len);
             }
             if self.version <= LAST_VERSION_WITHOUT_STORAGE_ERROR
                 && partition.error_code == ErrorCode::KafkaStorageError
@@ -209,6 +210,7 @@ impl Answer {
             }
             is_lost |= partition.error_code == ErrorCode::NotLeaderOrFollower;
         }
+        broker.metrics.log.bytes_out.add(bytes as u64);
         if is_lost && let Some(successor) = Successor::of(broker) {
             self.name_leader(&successor, topics);
         }

@@ -49,6 +49,7 @@ use crate::coordinator::runtime::Runtime;
 use crate::coordinator::shard::Shard;
 use crate::log::Log;
 use crate::log::producer_ids::ProducerIds;
+use crate::metrics::{Client, Metrics};
 use crate::protocol::api_key::ApiKey;
 use crate::protocol::encoded::Spares;
 use crate::protocol::error_code::ErrorCode;
@@ -60,6 +61,8 @@ use fetch_sessions::FetchSessions;
 use rules::RulesOfTopics;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use tracing::field::Empty;
+use tracing::{Span, debug_span};
 use turns::Turns;
 
 /// What a handler needs besides its request.
@@ -106,6 +109,7 @@ pub struct Broker {
     pub groups: Runtime<Shard>,
     pub producer_ids: ProducerIds,
     fetch_sessions: FetchSessions,
+    pub metrics: Arc<Metrics>,
     /// What is asked of batches.
     rules: RulesOfTopics,
     /// Turns to decompress much: as many as there are I/O threads.
@@ -115,10 +119,10 @@ pub struct Broker {
 }
 
 impl Broker {
-    pub fn new(config: Arc<Config>, storage: Arc<dyn Storage>) -> Self {
+    pub fn new(config: Arc<Config>, storage: Arc<dyn Storage>, metrics: Arc<Metrics>) -> Self {
         // What is left of the memory of requests is for those that do not wait for the store.
         let pending_bytes = config.request_bytes().unwrap_or(DEFAULT_REQUEST_BYTES) / 4 * 3;
-        let log = Arc::new(Log::new(storage.clone(), pending_bytes));
+        let log = Arc::new(Log::new(storage.clone(), pending_bytes, metrics.clone()));
         Self {
             rules: RulesOfTopics::default(),
             settings: Settings::new(config.clone(), storage.clone()),
@@ -128,6 +132,7 @@ impl Broker {
             config,
             log,
             producer_ids: ProducerIds::new(storage.clone()),
+            metrics,
             storage,
             topic_changes: Arc::default(),
         }
@@ -178,7 +183,10 @@ pub struct Connection {
     pub advertised: Address,
     /// The memory of answers that it has got.
     pub spares: Spares,
-    software: Mutex<Option<Software>>,
+    /// Where its requests are counted.
+    pub metrics: Arc<Metrics>,
+    pub span: Span,
+    software: Mutex<Option<(Software, Client)>>,
 }
 
 /// How a client calls itself (KIP-511).
@@ -189,18 +197,27 @@ pub struct Software {
 }
 
 impl Connection {
-    pub fn new(peer: SocketAddr, local: SocketAddr, advertised: Address) -> Self {
+    pub fn new(
+        peer: SocketAddr,
+        local: SocketAddr,
+        advertised: Address,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let spares = Spares::default();
-        Self { peer, local, advertised, spares, software: Mutex::default() }
+        let span = debug_span!("connection", %peer, client_id = Empty);
+        Self { peer, local, advertised, spares, metrics, span, software: Mutex::default() }
     }
 
     /// What the client said in its last ApiVersions.
     pub fn software(&self) -> Option<Software> {
-        self.software.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let said = self.software.lock().unwrap_or_else(PoisonError::into_inner);
+        said.as_ref().map(|(software, _)| software.clone())
     }
 
     fn set_software(&self, software: Software) {
-        *self.software.lock().unwrap_or_else(PoisonError::into_inner) = Some(software);
+        let counted = self.metrics.clients.add(&software.name, &software.version);
+        let mut said = self.software.lock().unwrap_or_else(PoisonError::into_inner);
+        *said = Some((software, counted));
     }
 }
 

@@ -357,7 +357,7 @@ mod tests {
         let (id, name) = (Uuid([1; 16]), "clicks".to_string());
         memory.create_topic(Topic { id, name, partitions: 1, ..Topic::default() }).await.unwrap();
         let config = Config::from_text("num.io.threads=1").unwrap();
-        Arc::new(Broker::new(Arc::new(config), Arc::new(memory)))
+        Arc::new(Broker::new(Arc::new(config), Arc::new(memory), Arc::default()))
     }
 
     async fn produce(broker: &Arc<Broker>, api_version: i16, records: Bytes) -> ErrorCode {
@@ -374,7 +374,7 @@ mod tests {
         let advertised = Address::parse("127.0.0.1:9092").unwrap();
         let cx = Context {
             broker: broker.clone(),
-            connection: Arc::new(Connection::new(address, address, advertised)),
+            connection: Arc::new(Connection::new(address, address, advertised, <_>::default())),
             api_version,
             client_id: None,
             buffer_bytes: batches.iter().map(Bytes::len).sum(),

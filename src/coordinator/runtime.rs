@@ -130,6 +130,14 @@ where
         let _ = self.with_shards(|shards| shards.iter().for_each(|s| s.tell(request())));
     }
 
+    /// Shows every machine that serves as it is now: what it decided may not be stored yet. Waits for
+    /// nothing, and opens nothing.
+    pub fn show_all(&self, mut show: impl FnMut(&M)) {
+        if let Opened::Home(_, shards) = &*self.read() {
+            shards.iter().for_each(|shard| shard.show(&mut show));
+        }
+    }
+
     /// Begins to read what was kept if the topic is there, and lets go of it if it is there no
     /// more. Every question does that too: this is for who would not wait for the first one.
     pub fn refresh(&self) {

@@ -87,6 +87,12 @@ impl KelpEngine {
         Ok(Self { engine, host, _dispatchers: dispatchers })
     }
 
+    fn metrics(&self) -> String {
+        let mut text = self.engine.metrics();
+        self.host.write_metrics(&mut text);
+        text.finish()
+    }
+
     /// Runs a call with the host's log.
     fn call<T>(
         &self,
@@ -372,15 +378,25 @@ pub unsafe extern "C" fn kelp_engine_free(engine: *mut KelpEngine) {
     });
 }
 
-/// Writes the engine's numbers into `buffer` as text in the format of Prometheus, cut to
-/// `capacity` bytes with its NUL. Returns how long the whole text is without its NUL, as
+/// Writes what the engine counts and how it stands into `buffer`, as text in the format of
+/// Prometheus (version 0.0.4), with a NUL behind it; `docs/metrics.md` lists the metrics. What does
+/// not fit in `capacity` bytes is cut off. Returns how long the whole text is without its NUL, as
 /// `snprintf` does; 0 if `engine` is NULL.
+///
+/// Since KELP_ABI_VERSION 4; the name of before is kelp_engine_metrics.
+///
+/// The text is a copy: it is the caller's, like its memory. It is made anew by each call, and may
+/// grow from one to the next; so a result that is not below `capacity` asks for another call with
+/// more room. Asked once, with room for some 64 KiB and a hundred bytes for each partition and for
+/// each offset that a group has committed, it mostly fits; no metric has more than 10,000 series.
+///
+/// From any thread, also from a callback. It waits for no storage and no client.
 ///
 /// # Safety
 ///
 /// `engine` is NULL or was not freed. `buffer` has room for `capacity` bytes, or is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn kelp_engine_metrics(
+pub unsafe extern "C" fn kelp_metrics(
     engine: *const KelpEngine,
     buffer: *mut c_char,
     capacity: usize,
@@ -389,13 +405,28 @@ pub unsafe extern "C" fn kelp_engine_metrics(
     guard(|| {
         // SAFETY: as in `kelp_engine_serve`.
         let engine = unsafe { engine.as_ref() }.ok_or(KELP_NULL_POINTER)?;
-        let text = engine.host.metrics();
+        let text = engine.metrics();
         len = text.len();
         // SAFETY: the caller's buffer is as long as the caller says.
         unsafe { write_text(&text, buffer, capacity) };
         Ok(())
     });
     len
+}
+
+/// The name that `kelp_metrics` had first.
+///
+/// # Safety
+///
+/// As `kelp_metrics`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kelp_engine_metrics(
+    engine: *const KelpEngine,
+    buffer: *mut c_char,
+    capacity: usize,
+) -> usize {
+    // SAFETY: the caller's promises are the same.
+    unsafe { kelp_metrics(engine, buffer, capacity) }
 }
 
 /// # Safety

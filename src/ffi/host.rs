@@ -7,6 +7,7 @@ use super::queue::{self, Notice, Queue, Task};
 use super::status::Failure;
 use super::storage::KelpStorage;
 use super::{data::KelpStr, data::Versioned, signals};
+use crate::metrics::{Text, names};
 use std::ffi::c_void;
 use std::io;
 use std::mem::size_of;
@@ -175,14 +176,8 @@ impl Host {
         self.outstanding.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Numbers on the host, in the text format of Prometheus.
-    pub(super) fn metrics(&self) -> String {
-        let outstanding = self.outstanding.load(Ordering::Relaxed);
-        format!(
-            "# HELP kelp_host_operations Operations that the host has not completed.\n\
-             # TYPE kelp_host_operations gauge\n\
-             kelp_host_operations {outstanding}\n"
-        )
+    pub(super) fn write_metrics(&self, text: &mut Text) {
+        text.single(&names::HOST_OPERATIONS, self.outstanding.load(Ordering::Relaxed));
     }
 
     pub(super) fn takes_back(&self) -> bool {

@@ -157,6 +157,10 @@ impl Partition {
             Ok(base_offset) if base_offset == header.base_offset => {
                 let Some(stored) = state.pending.remove(place) else { return };
                 state.advance(header.next_offset(), stored.batch.len());
+                let metrics = &self.metrics.log;
+                metrics.records_in.add(header.record_count.unsigned_abs().into());
+                metrics.batches_in.increment();
+                metrics.bytes_in.add(stored.batch.len() as u64);
                 let log_start_offset = state.log_start_offset;
                 let log_append_time_ms = match header.is_log_append_time() {
                     true => header.max_timestamp,

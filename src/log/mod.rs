@@ -19,6 +19,7 @@ pub mod waiting;
 #[cfg(test)]
 mod testing;
 
+use crate::metrics::Metrics;
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Uuid;
 use crate::store::{PartitionId, State, Storage, StoreError};
@@ -27,6 +28,7 @@ use read_memory::ReadMemory;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 
@@ -36,6 +38,7 @@ pub struct Log {
     state: watch::Receiver<State>,
     shards: [Mutex<HashMap<PartitionId, Arc<Slot>>>; SHARDS],
     hasher: RandomState,
+    metrics: Arc<Metrics>,
     /// Memory for batches that were submitted and are not yet stored, in kibibytes.
     room: Arc<Semaphore>,
     room_kib: u32,
@@ -52,7 +55,7 @@ const SHARDS: usize = 16;
 impl Log {
     /// A log with this much memory for batches that are submitted and not yet stored. They stay
     /// when their clients have given up, so a store that hangs would otherwise take all memory.
-    pub fn new(storage: Arc<dyn Storage>, pending_bytes: usize) -> Self {
+    pub fn new(storage: Arc<dyn Storage>, pending_bytes: usize, metrics: Arc<Metrics>) -> Self {
         let room_kib = (pending_bytes >> 10).clamp(1, Semaphore::MAX_PERMITS);
         let room_kib = u32::try_from(room_kib).unwrap_or(u32::MAX);
         Self {
@@ -60,6 +63,7 @@ impl Log {
             storage,
             shards: Default::default(),
             hasher: RandomState::new(),
+            metrics,
             room: Arc::new(Semaphore::new(room_kib as usize)),
             room_kib,
             reads: ReadMemory::default(),
@@ -80,7 +84,8 @@ impl Log {
         };
         let open = async || {
             let opened = self.storage.open(id).await?;
-            Ok(Arc::new(Partition::new(id, self.storage.clone(), opened)))
+            let (storage, metrics) = (self.storage.clone(), self.metrics.clone());
+            Ok(Arc::new(Partition::new(id, storage, metrics, opened)))
         };
         slot.get_or_try_init(open).await.cloned()
     }
@@ -92,6 +97,16 @@ impl Log {
             slot.get().map(|partition| partition.state().leader_epoch)
         };
         self.storage.leader_epoch(id).or_else(opened)
+    }
+
+    /// From the log start to the high watermark, if it is known without opening the partition.
+    pub fn bounds(&self, id: PartitionId) -> Option<Range<i64>> {
+        let slot = self.shard(id).get(&id).cloned();
+        let opened = slot.as_ref().and_then(|slot| slot.get()).map(|partition| {
+            let state = partition.state();
+            state.log_start_offset..state.high_watermark
+        });
+        opened.or_else(|| self.storage.bounds(id))
     }
 
     /// Drops what is kept of a deleted topic. Who waits for one of its partitions is told.

@@ -3,6 +3,7 @@
 use super::append::Pending;
 use super::lock;
 use super::waiting::Parked;
+use crate::metrics::Metrics;
 use crate::protocol::error_code::ErrorCode;
 use crate::store::producers::Producers;
 use crate::store::{Opened, PartitionId, Storage, StoreError};
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub struct Partition {
     pub(super) id: PartitionId,
     pub(super) storage: Arc<dyn Storage>,
+    pub(super) metrics: Arc<Metrics>,
     state: Mutex<State>,
 }
 
@@ -55,7 +57,12 @@ pub struct Bounds {
 }
 
 impl Partition {
-    pub(super) fn new(id: PartitionId, storage: Arc<dyn Storage>, opened: Opened) -> Self {
+    pub(super) fn new(
+        id: PartitionId,
+        storage: Arc<dyn Storage>,
+        metrics: Arc<Metrics>,
+        opened: Opened,
+    ) -> Self {
         let state = State {
             log_start_offset: opened.log_start_offset,
             log_end_offset: opened.log_end_offset,
@@ -70,7 +77,7 @@ impl Partition {
             parked: Vec::new(),
             visible_bytes: 0,
         };
-        Self { id, storage, state: Mutex::new(state) }
+        Self { id, storage, metrics, state: Mutex::new(state) }
     }
 
     pub fn id(&self) -> PartitionId {

@@ -181,7 +181,7 @@ impl Fixture {
         });
         let (id, name) = (PARTITION.topic, "clicks".into());
         store.create_topic(Topic { id, name, partitions: 2, ..Topic::default() }).await.unwrap();
-        let log = Arc::new(Log::new(store.clone(), 1 << 20));
+        let log = Arc::new(Log::new(store.clone(), 1 << 20, Arc::default()));
         let partition = log.partition(PARTITION).await.unwrap();
         Self { store, log, partition }
     }

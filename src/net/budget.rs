@@ -58,6 +58,12 @@ impl Budget {
         held.unwrap_or_else(|_| unreachable!("the semaphore is never closed"))
     }
 
+    /// How many bytes are held and how many are free, and how many wait for some.
+    pub(super) fn count(&self) -> (usize, usize, usize) {
+        let free = self.bytes.available_permits();
+        (self.limit - free.min(self.limit), free, self.waiting.load(Ordering::Relaxed))
+    }
+
     /// Whether somebody waits until others give back what they hold.
     pub(super) fn is_exhausted(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0

@@ -44,6 +44,10 @@ impl Connections {
         Ok(Admission { connections: self.clone(), address })
     }
 
+    pub(super) fn open(&self) -> usize {
+        *self.open.borrow()
+    }
+
     pub(super) async fn all_closed(&self) {
         // It fails when the sender is gone, which is `self`.
         let _ = self.open.subscribe().wait_for(|open| *open == 0).await;

@@ -11,6 +11,7 @@ mod listener;
 use crate::api::{Broker, Connection};
 use crate::config::listeners::advertised;
 use crate::dispatch::Refused;
+use crate::metrics::{Text, names};
 use crate::protocol::error_code::ErrorCode;
 use crate::store::State;
 use budget::Requests;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tracing::Instrument;
 
 /// All connections of an engine, and what they share.
 pub struct Network {
@@ -77,6 +79,26 @@ enum Closed {
     TooManyOfAddress,
 }
 
+impl Closed {
+    /// A word for it, as metrics tell it.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::ByPeer => "client",
+            Self::Stopping => "stop",
+            Self::NotServing => "not_serving",
+            Self::Broken(_) => "broken",
+            Self::BadLength(_) => "bad_length",
+            Self::Refused(_) => "bad_request",
+            Self::AcksZero(_) => "acks_0_failed",
+            Self::Idle => "connections.max.idle.ms",
+            Self::Stalled => "stalled",
+            Self::Unread => "unread",
+            Self::TooMany => "max.connections",
+            Self::TooManyOfAddress => "max.connections.per.ip",
+        }
+    }
+}
+
 impl Network {
     pub fn new(broker: Arc<Broker>) -> Arc<Self> {
         let config = &broker.config;
@@ -107,12 +129,16 @@ impl Network {
             Ok(admission) => admission,
             Err(refused) => {
                 tracing::warn!(%peer, "closed a connection: {refused}");
+                self.broker.metrics.network.refused.count(refused.reason());
                 return Ok(());
             }
         };
         let advertised = advertised(&self.broker.config.endpoints, local);
-        let connection = Arc::new(Connection::new(peer, local, advertised));
-        tokio::spawn(self.clone().run(stream, connection, admission));
+        let metrics = self.broker.metrics.clone();
+        metrics.network.accepted.increment();
+        let connection = Arc::new(Connection::new(peer, local, advertised, metrics));
+        let span = connection.span.clone();
+        tokio::spawn(self.clone().run(stream, connection, admission).instrument(span));
         Ok(())
     }
 
@@ -147,6 +173,7 @@ impl Network {
             () = self.reached(Phase::Closed) => Closed::Stopping,
         };
         let peer = connection.peer;
+        self.broker.metrics.network.closed.count(closed.reason());
         match closed {
             // Nobody needs to be told of what happens every day.
             Closed::ByPeer | Closed::Stopping | Closed::Broken(_) => {
@@ -176,6 +203,15 @@ impl Network {
             Ok(State::Serving | State::Fenced(_)) => Ok(()),
             _ => Err(Closed::NotServing),
         }
+    }
+
+    /// Tells what there is now of connections and of their requests' memory.
+    pub fn write_metrics(&self, text: &mut Text) {
+        let [small, large] = [self.requests.small.count(), self.requests.large.count()];
+        text.single(&names::CONNECTIONS, self.connections.open());
+        text.single(&names::REQUEST_MEMORY_USED, small.0 + large.0);
+        text.single(&names::REQUEST_MEMORY_FREE, small.1 + large.1);
+        text.single(&names::REQUEST_MEMORY_WAITING, small.2 + large.2);
     }
 
     async fn reached(&self, phase: Phase) {

@@ -184,6 +184,18 @@ impl ErrorCode {
     pub fn is_error(self) -> bool {
         self != Self::None
     }
+
+    /// The name that Kafka has for it: `NOT_LEADER_OR_FOLLOWER`.
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        for c in format!("{self:?}").chars() {
+            if c.is_ascii_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.push(c.to_ascii_uppercase());
+        }
+        name
+    }
 }
 
 /// What a handler found, as the field of an answer.
@@ -204,6 +216,7 @@ impl Wire for ErrorCode {
     }
     #[inline]
     fn write(&self, w: &mut Writer) {
+        w.note(self.code());
         self.code().write(w);
     }
 }
@@ -222,17 +235,13 @@ mod tests {
             .filter_map(|line| line.strip_prefix("error "))
             .map(|line| {
                 let words: Vec<&str> = line.split(' ').collect();
-                let name = words[0].split('_').map(|word| {
-                    let (first, rest) = word.split_at(1);
-                    first.to_string() + &rest.to_lowercase()
-                });
-                (words[1].parse().unwrap(), name.collect(), words[2] == "true")
+                (words[1].parse().unwrap(), words[0].to_string(), words[2] == "true")
             })
             .collect();
         let ours: Vec<(i16, String, bool)> = (i16::MIN..=i16::MAX)
             .map(|code| (code, ErrorCode::from_code(code)))
             .filter(|(number, code)| code.code() == *number)
-            .map(|(number, code)| (number, format!("{code:?}"), code.is_retriable()))
+            .map(|(number, code)| (number, code.name(), code.is_retriable()))
             .collect();
         assert_eq!(ours, kafkas);
         println!("errors: {} codes, their names and which are retriable are Kafka's", ours.len());

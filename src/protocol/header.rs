@@ -5,7 +5,7 @@
 
 use super::api_key::ApiKey;
 use super::encoded::{Encoded, Spares};
-use super::wire::{Reader, Result, Str, Wire, Writer};
+use super::wire::{Codes, Reader, Result, Str, Wire, Writer};
 use bytes::Bytes;
 
 /// What comes before the body of a request.
@@ -34,14 +34,14 @@ impl RequestHeader {
     }
 }
 
-/// An answer's frame: its length, the header, the body.
+/// An answer's frame: its length, the header, the body. And the error codes in it.
 pub fn response<T: Wire>(
     api: ApiKey,
     version: i16,
     correlation_id: i32,
     body: &T,
     spares: &Spares,
-) -> Encoded {
+) -> (Encoded, Codes) {
     let flexible = api.is_flexible(version);
     let mut writer = Writer::into(spares.take(), version, flexible);
     // The length, which is known in the end.
@@ -53,9 +53,9 @@ pub fn response<T: Wire>(
         writer.uvarint(0);
     }
     body.write(&mut writer);
-    let mut frame = writer.finish();
+    let (mut frame, codes) = writer.finish_with_codes();
     frame.overwrite((frame.len() as u32 - 4).to_be_bytes());
-    frame
+    (frame, codes)
 }
 
 #[cfg(test)]

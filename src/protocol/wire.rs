@@ -89,8 +89,17 @@ pub struct Writer {
     buf: Vec<u8>,
     /// Byte fields to send without copying, each with its place in `buf`.
     chained: Vec<(usize, Bytes)>,
+    codes: Codes,
     pub version: i16,
     pub flexible: bool,
+}
+
+/// The error codes that stand in a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Codes {
+    /// How often it says that there is no error.
+    pub none: u64,
+    pub errors: Vec<i16>,
 }
 
 /// Byte fields at least this long are chained into the output instead of being copied.
@@ -195,7 +204,17 @@ impl Writer {
         used.buf.clear();
         used.buf.reserve(256);
         used.chained.clear();
-        Self { buf: used.buf, chained: used.chained, version, flexible }
+        let codes = Codes::default();
+        Self { buf: used.buf, chained: used.chained, codes, version, flexible }
+    }
+
+    /// Notes an error code that is being written.
+    #[inline]
+    pub(super) fn note(&mut self, code: i16) {
+        match code {
+            0 => self.codes.none += 1,
+            error => self.codes.errors.push(error),
+        }
     }
 
     #[inline]
@@ -248,9 +267,12 @@ impl Writer {
 
     /// One of the tagged fields that end a struct: its number, its length, its value.
     pub fn tagged<T: Wire>(&mut self, tag: u32, value: &T) {
-        let mut field = Self { buf: Vec::new(), chained: Vec::new(), ..*self };
+        let codes = std::mem::take(&mut self.codes);
+        let (version, flexible) = (self.version, self.flexible);
+        let mut field = Self { buf: Vec::new(), chained: Vec::new(), codes, version, flexible };
         value.write_tagged(&mut field);
-        let field = field.finish();
+        let (field, codes) = field.finish_with_codes();
+        self.codes = codes;
         self.uvarint(tag);
         self.uvarint(field.len() as u32);
         let begin = self.buf.len();
@@ -259,7 +281,12 @@ impl Writer {
     }
 
     pub fn finish(self) -> Encoded {
-        Encoded { buf: self.buf, chained: self.chained }
+        self.finish_with_codes().0
+    }
+
+    /// The message, and the error codes in it.
+    pub fn finish_with_codes(self) -> (Encoded, Codes) {
+        (Encoded { buf: self.buf, chained: self.chained }, self.codes)
     }
 }
 

@@ -177,6 +177,12 @@ pub trait Storage: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// From the log start to the end of what is committed, where that is known without a look at the
+    /// partition: for metrics.
+    fn bounds(&self, _partition: PartitionId) -> Option<Range<i64>> {
+        None
+    }
+
     /// Appends batches, stamped from `expected_base_offset` on, exactly there, or appends nothing.
     ///
     /// The call itself submits: appends to one partition are carried out in the order of the

@@ -37,7 +37,7 @@ impl Member {
     }
 
     /// One that has joined.
-    fn joined(broker: &Broker) -> Self {
+    pub(crate) fn joined(broker: &Broker) -> Self {
         let mut member = Self::new(broker);
         member.get_id();
         member.join();

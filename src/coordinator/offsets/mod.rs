@@ -52,6 +52,15 @@ impl Offsets {
         })
     }
 
+    /// All offsets, by group, topic and partition.
+    pub fn iter(&self) -> impl Iterator<Item = (&Str, &Str, i32, &Value)> {
+        self.by_group.iter().flat_map(|(group, topics)| {
+            topics.iter().flat_map(move |(topic, partitions)| {
+                partitions.iter().map(move |(index, value)| (group, topic, *index, value))
+            })
+        })
+    }
+
     /// The topics that have offsets, some of them often, by name and by the id under which they
     /// were committed.
     pub fn topics(&self) -> impl Iterator<Item = (&Str, Uuid)> {

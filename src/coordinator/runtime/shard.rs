@@ -100,6 +100,12 @@ where
         self.handle(&mut self.lock(), request, Limits::Apply)
     }
 
+    pub(super) fn show(&self, show: &mut impl FnMut(&M)) {
+        if let State::Serving(serving) = &*self.lock() {
+            show(&serving.machine);
+        }
+    }
+
     fn handle(
         &self,
         state: &mut State<M>,

@@ -4,6 +4,7 @@
 
 use super::format::Stored;
 use super::keys::{Name, Position};
+use crate::metrics;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub(super) struct Cache<V> {
     /// By the time of their last use.
     order: BTreeMap<u64, Place>,
     clock: u64,
+    pub metrics: Arc<metrics::Cache>,
 }
 
 struct Cached<V> {
@@ -35,11 +37,15 @@ struct Cached<V> {
 impl<V: Clone> Cache<V> {
     pub(super) fn new(limit_bytes: usize) -> Self {
         let (values, order) = (HashMap::new(), BTreeMap::new());
-        Self { limit_bytes, bytes: 0, values, order, clock: 0 }
+        Self { limit_bytes, bytes: 0, values, order, clock: 0, metrics: Arc::default() }
     }
 
     pub(super) fn find(&mut self, place: Place) -> Option<V> {
-        let cached = self.values.get_mut(&place)?;
+        let Some(cached) = self.values.get_mut(&place) else {
+            self.metrics.misses.increment();
+            return None;
+        };
+        self.metrics.hits.increment();
         self.order.remove(&cached.used);
         self.clock += 1;
         cached.used = self.clock;
@@ -60,6 +66,7 @@ impl<V: Clone> Cache<V> {
                 self.bytes -= cached.bytes;
             }
         }
+        self.metrics.bytes.set(self.bytes as u64);
     }
 
     pub(super) fn remove(&mut self, place: Place) {

@@ -118,8 +118,13 @@ impl Journal {
         state: watch::Sender<State>,
         opening: Opening,
     ) -> Self {
-        let Opening { log, proof } = opening;
+        let Opening { mut log, proof } = opening;
         let next = log.image.position;
+        let metrics = &options.metrics;
+        metrics.epoch.set(u64::from(next.epoch.unsigned_abs()));
+        metrics.depth_bytes.set(log.untiered_bytes);
+        log.blocks.metrics = metrics.batches.clone();
+        log.indexes.metrics = metrics.indexes.clone();
         let inner = Inner {
             log,
             assigned: BTreeMap::new(),
@@ -203,6 +208,7 @@ impl Journal {
             return Err(StoreError::Unavailable("too many bytes wait to be stored".into()));
         }
         inner.queued_bytes += bytes;
+        self.options.metrics.waiting_bytes.set(inner.queued_bytes as u64);
         inner.queue.push_back(submitted);
         self.submitted.notify_one();
         Ok(wait)
@@ -318,6 +324,7 @@ impl Journal {
             group.done.push(Some(submitted.done));
         }
         inner.next = group.at.next();
+        self.options.metrics.waiting_bytes.set(inner.queued_bytes as u64);
         Some(group)
     }
 
@@ -343,6 +350,7 @@ impl Journal {
         };
         match resolved.outcome {
             Outcome::Ours => {
+                self.options.metrics.commit_time.observe(resolved.began.elapsed());
                 inner.proof = inner.proof.max(resolved.began);
                 inner.sent[i].won = true;
                 if !self.options.faults.keep(Rule::AckInOrder) {
@@ -364,6 +372,8 @@ impl Journal {
         while inner.sent.front().is_some_and(|sent| sent.won)
             && let Some(mut sent) = inner.sent.pop_front()
         {
+            self.options.metrics.commits.increment();
+            self.options.metrics.commit_bytes.add(sent.object.bytes);
             let frames = std::mem::take(&mut sent.object.frames);
             let ends: Vec<_> = frames.iter().filter_map(end_of).collect();
             sent.answers_of(&frames);
@@ -376,6 +386,7 @@ impl Journal {
                 }
             }
         }
+        self.options.metrics.depth_bytes.set(inner.log.untiered_bytes);
         self.progress.notify_waiters();
     }
 

@@ -38,6 +38,7 @@ use super::topics::{BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics};
 use super::{
     BoxFuture, EpochStart, Opened, Owner, PartitionId, Result, State, Storage, StoreError,
 };
+use crate::metrics;
 use crate::protocol::wire::Uuid;
 use crate::record::batch::Batch;
 use bytes::Bytes;
@@ -82,6 +83,8 @@ pub struct Options {
     /// How old the view of topics may become that others create and delete.
     pub metadata_interval: Duration,
     pub faults: Faults,
+    /// Where it counts what it does.
+    pub metrics: Arc<metrics::Journal>,
 }
 
 impl Options {
@@ -102,6 +105,7 @@ impl Options {
             lag_bound: Duration::from_secs(10),
             metadata_interval: Duration::from_secs(10),
             faults: Faults::default(),
+            metrics: Arc::default(),
         }
     }
 }
@@ -389,6 +393,16 @@ impl Storage for ObjectLog {
 
     async fn epochs(&self, partition: PartitionId) -> Result<Vec<EpochStart>> {
         self.shared.journal(partition)?.epochs(partition)
+    }
+
+    fn bounds(&self, partition: PartitionId) -> Option<Range<i64>> {
+        let journal = &self.shared.serving.get()?.journal;
+        let bounds = |log: &log::Log| {
+            let partition = log.image.partitions.get(&partition)?;
+            Some(partition.log_start_offset..partition.log_end_offset)
+        };
+        // One that nobody wrote to is nowhere.
+        Some(bounds(&journal.lock().log).unwrap_or(0..0))
     }
 
     fn append(

@@ -81,6 +81,7 @@ impl Tiering {
         if self.checkpointed == Some(round.image.position) && round.dropped.is_empty() {
             return Ok(());
         }
+        let begun = time::Instant::now();
         let faults = self.journal.options.faults;
         let late = self.put_segments(&mut round).await?;
         self.change_list(&mut round);
@@ -96,6 +97,7 @@ impl Tiering {
         }
         self.journal.look().await?;
         self.delete(&round.image, Some(name)).await;
+        self.journal.options.metrics.round_time.observe(begun.elapsed());
         Ok(())
     }
 
@@ -213,7 +215,9 @@ impl Tiering {
             gone.extend(partition.drop_entries());
         }
         self.doomed.extend(gone.iter().map(|entry| entry.name));
-        self.journal.lock().log.tiered(&round.image, &round.dropped, round.untiered_bytes);
+        let log = &mut self.journal.lock().log;
+        log.tiered(&round.image, &round.dropped, round.untiered_bytes);
+        self.journal.options.metrics.depth_bytes.set(log.untiered_bytes);
     }
 
     /// Puts the checkpoint and waits until a list shows it.

@@ -2,6 +2,7 @@
 
 #[cfg(any(test, feature = "faults"))]
 pub mod contract;
+pub mod counted;
 pub mod directory;
 pub mod memory;
 
