@@ -115,6 +115,43 @@ fn clients_are_told_what_is_advertised() {
 }
 
 #[test]
+fn metrics_are_told_by_http_to_who_asks_for_them() {
+    let arguments = ["--memory", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
+    let broker = Serving::start(&arguments);
+    let address = broker.line.split("http://").nth(1).unwrap().strip_suffix("/metrics").unwrap();
+    let connect = || TcpStream::connect(address).unwrap();
+    // Who says nothing, or only a part, holds up nobody.
+    let silent: Vec<_> = (0..8).map(|_| connect()).collect();
+    (&silent[0]).write_all(b"GET /met").unwrap();
+    let ask = |parts: &[&str]| {
+        let mut stream = connect();
+        parts.iter().for_each(|part| stream.write_all(part.as_bytes()).unwrap());
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let page = ask(&["GET /metrics?x=1 HTTP/1.1\r\nHost: here\r", "\n\r\n"]);
+    let (head, body) = page.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+    assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())));
+    assert!(body.contains("\nkelp_state{state=\"serving\"} 1\n"), "{body}");
+    for (request, status) in [
+        ("HEAD /metrics HTTP/1.0\r\n\r\n", "200"),
+        ("GET / HTTP/1.1\r\n\r\n", "404"),
+        ("DELETE /metrics HTTP/1.1\r\n\r\n", "405"),
+        ("GET /metrics\r\n\r\n", "400"),
+        ("\u{0}\r\n\r\n", "400"),
+    ] {
+        let answer = ask(&[request]);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        assert_eq!(answer.ends_with("\r\n\r\n"), status == "200", "{answer}");
+    }
+    assert!(ask(&[&"x".repeat(8193)]).starts_with("HTTP/1.1 431 "));
+    broker.end("-TERM");
+}
+
+#[test]
 fn what_makes_no_sense_is_said() {
     let memory = ["--memory", "--listen", "127.0.0.1:0"];
     let with = |more: &[&'static str]| refused(&[&memory[..], more].concat());

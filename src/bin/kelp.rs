@@ -1,5 +1,8 @@
 //! `kelp serve`: the broker without a host.
 
+#[path = "kelp/metrics.rs"]
+mod metrics;
+
 use kelp::config::Config;
 use kelp::config::listeners::Address;
 use kelp::config::server::{properties, property};
@@ -12,10 +15,12 @@ use lexopt::Arg::{Long, Short, Value};
 use lexopt::ValueExt;
 use std::error::Error;
 use std::io::IsTerminal;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "\
@@ -30,6 +35,7 @@ Usage: kelp serve --listen HOST:PORT [--advertise HOST:PORT] (--data DIR | --mem
   --memory                keep all data in memory: it is gone when the broker ends
   --config FILE           Kafka's server properties, one NAME=VALUE a line
   --set NAME=VALUE        one of these properties; may be repeated
+  --metrics HOST:PORT     what Prometheus reads, at http://HOST:PORT/metrics
 ";
 
 /// How long requests that are under way may take when the broker is stopped.
@@ -50,6 +56,7 @@ fn main() -> ExitCode {
 struct Options {
     config: Config,
     place: Place,
+    metrics: Option<Address>,
 }
 
 /// Where the data is kept.
@@ -66,6 +73,7 @@ struct Arguments {
     memory: bool,
     files: Vec<String>,
     set: Vec<String>,
+    metrics: Option<Address>,
 }
 
 impl Options {
@@ -92,7 +100,11 @@ impl Options {
         } else if !set.iter().any(|(name, _)| *name == "listeners") {
             return Err("say where clients connect: --listen HOST:PORT".into());
         }
-        Ok(Self { config: Config::from_properties(set)?, place })
+        Ok(Self {
+            config: Config::from_properties(set)?,
+            place,
+            metrics: arguments.metrics.clone(),
+        })
     }
 }
 
@@ -118,6 +130,7 @@ impl Arguments {
                     read.files.push(text.map_err(|e| format!("{}: {e}", path.display()))?);
                 }
                 Long("set") => read.set.push(parser.value()?.string()?),
+                Long("metrics") => read.metrics = Some(address(&parser.value()?.string()?)?),
                 Long("help") | Short('h') => {
                     print!("{USAGE}");
                     std::process::exit(0);
@@ -158,16 +171,21 @@ fn serve(options: Options) -> Result<()> {
     let binds = options.config.endpoints.iter().map(|listener| listener.bind.clone());
     let listen: Vec<Address> = binds.collect();
     let engine = Engine::new(options.config, Backend::Objects(objects), ThreadOptions::default())?;
+    let engine = Arc::new(engine);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(run(&engine, &listen));
+    let outcome = runtime.block_on(run(&engine, &listen, options.metrics));
     engine.stop(DRAIN);
     outcome
 }
 
 /// Listens when the store is open; returns when a signal or the store's end says so.
-async fn run(engine: &Engine, listen: &[Address]) -> Result<()> {
+async fn run(engine: &Arc<Engine>, listen: &[Address], metrics: Option<Address>) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let metrics = match metrics {
+        None => String::new(),
+        Some(address) => serve_metrics(engine, address).await?,
+    };
     let serving = async {
         let mut state = engine.state();
         let opened = |state: &State| matches!(state, State::Serving | State::Failed(_));
@@ -179,7 +197,7 @@ async fn run(engine: &Engine, listen: &[Address]) -> Result<()> {
             let port = bind(engine, address).map_err(|e| format!("{address}: {e}"))?;
             places.push(Address { host: address.host.clone(), port }.to_string());
         }
-        println!("kelp serves on {}", places.join(", "));
+        println!("kelp serves on {}{metrics}", places.join(", "));
         engine.ended().wait_for(|ended| *ended).await?;
         match &*state.borrow() {
             State::Fenced(owner) => Err(format!(
@@ -195,6 +213,25 @@ async fn run(engine: &Engine, listen: &[Address]) -> Result<()> {
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
+}
+
+/// Tells the engine's metrics in a task of its own; gives what is said of that.
+async fn serve_metrics(engine: &Arc<Engine>, mut address: Address) -> Result<String> {
+    let port = address.port;
+    let listener = match address.host.as_str() {
+        "" => TcpListener::bind(&every_address(port)[..]).await,
+        host => TcpListener::bind((host, port)).await,
+    };
+    let listener = listener.map_err(|error| format!("metrics on {address}: {error}"))?;
+    address.port = listener.local_addr()?.port();
+    let engine = engine.clone();
+    tokio::spawn(metrics::serve(listener, Arc::new(move || engine.metrics().finish())));
+    Ok(format!("; metrics are at http://{address}/metrics"))
+}
+
+/// The addresses that stand for all of a machine, which may have no IPv6.
+fn every_address(port: u16) -> [SocketAddr; 2] {
+    [(Ipv6Addr::UNSPECIFIED, port).into(), (Ipv4Addr::UNSPECIFIED, port).into()]
 }
 
 /// An empty host is every address of the machine, which may have no IPv6.
