@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/seaweedfs/seaweedfs/weed/glog"
 	"github.com/seaweedfs/seaweedfs/weed/security"
+	"github.com/seaweedfs/seaweedfs/weed/stats"
 	"github.com/seaweedfs/seaweedfs/weed/util"
 	"kelp/go-bindings"
 	"kelp/go-bindings/weed/filerstore"
@@ -49,7 +49,7 @@ type Options struct {
 	Takeover          bool
 	ConfigFile        string   // Kafka's server properties, one NAME=VALUE a line.
 	Set               []string // Some more of them; these win.
-	MetricsPort       int      // 0: none
+	MetricsPort       int      // For the metrics of this weed; 0: none of the gateway's own.
 
 	// Serving is called when clients can connect. It may be nil.
 	Serving func()
@@ -82,12 +82,15 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	defer engine.Close()
+	if err := stats.Gather.Register(collector{engine}); err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
 	if options.MetricsPort > 0 {
-		stop, err := serveMetrics(options.address(options.MetricsPort), engine)
+		listener, err := net.Listen("tcp", options.address(options.MetricsPort))
 		if err != nil {
-			return err
+			return fmt.Errorf("metrics: %w", err)
 		}
-		defer stop()
+		defer serveMetrics(listener)()
 	}
 	return follow(ctx, options, engine, states)
 }
@@ -155,21 +158,6 @@ func openObjects(ctx context.Context, options Options) (*filerstore.Objects, err
 		DialOption:    security.LoadClientTLS(util.GetViper(), "grpc.mq"),
 		ClientAddress: options.advertised(),
 	})
-}
-
-func serveMetrics(address string, engine *kelp.Engine) (stop func(), err error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		fmt.Fprint(w, engine.Metrics())
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-	go server.Serve(listener)
-	return func() { server.Close() }, nil
 }
 
 // properties are the engine's settings: what the flags say, then the file, then single ones.
