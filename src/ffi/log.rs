@@ -4,10 +4,12 @@
 //! global one.
 
 use super::queue::{Notice, Queue};
+use super::spans::Spans;
 use std::cell::RefCell;
 use std::fmt::{Debug, Write};
 use std::sync::Arc;
 use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber, dispatcher, span};
 
 /// Something is broken and somebody should act.
@@ -25,7 +27,7 @@ const LINE_MAX_BYTES: usize = 8 << 10;
 /// A subscriber that queues lines of `level` and graver. 0 is [`KELP_LOG_INFO`].
 pub(super) fn to_host(queue: Arc<Queue>, level: i32) -> Dispatch {
     let least = if level == 0 { KELP_LOG_INFO } else { level };
-    Dispatch::new(HostLog { queue, least })
+    Dispatch::new(HostLog { queue, least, spans: Spans::default() })
 }
 
 /// Makes `dispatch` this thread's own, until the thread ends.
@@ -43,6 +45,7 @@ pub(super) fn install(dispatch: &Dispatch) {
 struct HostLog {
     queue: Arc<Queue>,
     least: i32,
+    spans: Spans,
 }
 
 fn number(level: &Level) -> i32 {
@@ -57,12 +60,24 @@ fn number(level: &Level) -> i32 {
 
 impl Subscriber for HostLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && number(metadata.level()) <= self.least
+        number(metadata.level()) <= self.least
+    }
+
+    /// So what is finer costs a comparison.
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(match self.least {
+            ..KELP_LOG_ERROR => LevelFilter::OFF,
+            KELP_LOG_ERROR => LevelFilter::ERROR,
+            KELP_LOG_WARN => LevelFilter::WARN,
+            KELP_LOG_INFO => LevelFilter::INFO,
+            KELP_LOG_DEBUG => LevelFilter::DEBUG,
+            _ => LevelFilter::TRACE,
+        })
     }
 
     fn event(&self, event: &Event<'_>) {
         let metadata = event.metadata();
-        let mut line = Line::default();
+        let mut line = Line { message: self.spans.about(), ..Line::default() };
         event.record(&mut line);
         self.queue.notice(Notice::Log {
             level: number(metadata.level()),
@@ -71,21 +86,35 @@ impl Subscriber for HostLog {
         });
     }
 
-    // Spans are not enabled, so none of these is ever asked for a real one.
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(u64::MAX)
+    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
+        self.spans.open(span)
     }
 
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record(&self, id: &span::Id, values: &span::Record<'_>) {
+        self.spans.record(id, values);
+    }
 
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
 
-    fn enter(&self, _: &span::Id) {}
+    fn enter(&self, id: &span::Id) {
+        self.spans.enter(id);
+    }
 
-    fn exit(&self, _: &span::Id) {}
+    fn exit(&self, id: &span::Id) {
+        self.spans.exit(id);
+    }
+
+    fn clone_span(&self, id: &span::Id) -> span::Id {
+        self.spans.keep(id);
+        id.clone()
+    }
+
+    fn try_close(&self, id: span::Id) -> bool {
+        self.spans.let_go(&id)
+    }
 }
 
-/// The message, then the fields as `name=value`.
+/// What it is about, the message, then the fields as `name=value`.
 #[derive(Default)]
 struct Line {
     message: String,
@@ -129,6 +158,32 @@ mod tests {
         assert_eq!(target, module_path!());
         queue.close();
         assert!(queue.next(true).is_none());
+    }
+
+    #[test]
+    fn lines_of_a_request_say_which_one_it_is_if_the_level_is_debug() {
+        let queue = Arc::new(Queue::default());
+        for level in [0, KELP_LOG_DEBUG] {
+            dispatcher::with_default(&to_host(queue.clone(), level), || {
+                let client_id = tracing::field::Empty;
+                let connection = tracing::debug_span!("connection", peer = 1, client_id);
+                let request = tracing::debug_span!(parent: &connection, "request", version = 9);
+                for id in ["a", "b"] {
+                    connection.record("client_id", id);
+                }
+                drop(connection);
+                request.in_scope(|| tracing::info!("inside"));
+                drop(request);
+                tracing::info!("outside");
+            });
+        }
+        queue.close();
+        let mut lines = Vec::new();
+        while let Some(Task::Notice(Notice::Log { text, .. })) = queue.next(true) {
+            lines.push(text);
+        }
+        let about = "connection{peer=1 client_id=\"b\"}: request{version=9}: inside";
+        assert_eq!(lines, ["inside", "outside", about, "outside"]);
     }
 
     #[test]

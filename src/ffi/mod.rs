@@ -36,6 +36,7 @@ mod records;
 mod samples;
 mod signals;
 mod snapshots;
+mod spans;
 pub mod status;
 pub mod storage;
 pub mod version;
