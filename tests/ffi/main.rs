@@ -10,4 +10,5 @@ mod client;
 mod groups;
 mod header;
 mod layout;
+mod metrics;
 mod rust_host;

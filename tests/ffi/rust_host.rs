@@ -77,7 +77,7 @@ pub(crate) enum Offers {
 
 /// An engine on a host, serving on a port.
 pub(crate) struct Engine {
-    engine: *mut KelpEngine,
+    pub(crate) engine: *mut KelpEngine,
     port: u16,
 }
 
