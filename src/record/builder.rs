@@ -200,7 +200,7 @@ pub fn recompress(batch: &Batch, compression: Compression) -> Result<Batch, Buil
     Batch::seal(header, to.finish()?).map(whole).ok_or(BuildError::Full)
 }
 
-fn whole(mut bytes: Bytes) -> Batch {
+pub(super) fn whole(mut bytes: Bytes) -> Batch {
     let Some(batch) = Batch::split_off(&mut bytes) else { unreachable!("a sealed batch is whole") };
     batch
 }

@@ -7,6 +7,7 @@ pub mod builder;
 pub mod codec;
 pub mod compress;
 pub mod convert;
+pub mod filter;
 pub mod message_set;
 pub mod records;
 pub mod unpacked;
