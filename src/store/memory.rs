@@ -1,12 +1,13 @@
 //! A [`Storage`] in memory, committed at once: what the rooms above the store are tested on.
 
+use super::layout::{Layout, Part};
 use super::producers::Producers;
 use super::topics::{
     BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics, change_broker_configs,
 };
 use super::{BoxFuture, Opened, PartitionId, Result, State, Storage, StoreError};
 use crate::protocol::wire::Uuid;
-use crate::record::batch::Batch;
+use crate::record::batch::{Batch, Header};
 use bytes::{Bytes, BytesMut};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -191,6 +192,24 @@ impl Storage for Memory {
 
     async fn seek_time(&self, id: PartitionId, _timestamp: i64) -> Result<i64> {
         self.lock().partition(id).map(|partition| partition.start)
+    }
+
+    fn layout(&self, id: PartitionId) -> Result<Option<Layout>> {
+        let mut inner = self.lock();
+        let partition = inner.partition(id)?;
+        let (start, log_end_offset) = (partition.start, partition.end);
+        let headers = partition.batches.iter().filter_map(|(_, batch)| Header::read(batch));
+        let parts = headers.map(|header| Part {
+            base_offset: header.base_offset,
+            end_offset: header.next_offset(),
+            bytes: header.whole_bytes().unwrap_or_default() as u64,
+            first_timestamp: header.max_timestamp,
+            max_timestamp: header.max_timestamp,
+            is_settled: false,
+        });
+        let parts = parts.filter(|part| part.end_offset > start).collect();
+        let clean_end_offset = 0;
+        Ok(Some(Layout { log_start_offset: start, log_end_offset, clean_end_offset, parts }))
     }
 
     async fn set_log_start(&self, id: PartitionId, offset: i64) -> Result<i64> {

@@ -5,6 +5,7 @@
 //! own log behind the C ABI's `kelp_storage`. [`memory`] is a third for tests of the rooms above.
 
 pub mod groups;
+pub mod layout;
 pub mod memory;
 pub mod objectlog;
 pub mod objects;
@@ -16,6 +17,7 @@ use crate::protocol::wire::Uuid;
 use crate::record::batch::Batch;
 use bytes::Bytes;
 use groups::Groups;
+use layout::Layout;
 use producers::Producers;
 use std::ops::Range;
 use std::pin::Pin;
@@ -99,6 +101,14 @@ pub enum StoreError {
     /// Nothing was appended, as the log ends elsewhere.
     #[error("the log ends at {log_end_offset}")]
     Conflict { log_end_offset: i64 },
+}
+
+/// Says what is left of batches.
+#[async_trait::async_trait]
+pub trait Filter: Send {
+    /// Takes batches that follow each other, and gives those that are left, in their order, each at the
+    /// base offset that it had.
+    async fn filter(&mut self, batches: Vec<Batch>) -> Result<Vec<Batch>>;
 }
 
 /// The data of all topics and partitions.
@@ -211,6 +221,35 @@ pub trait Storage: Send + Sync + 'static {
     /// An offset from which a search for the first record of `timestamp` or later may begin:
     /// never above that record.
     async fn seek_time(&self, partition: PartitionId, timestamp: i64) -> Result<i64>;
+
+    /// What a partition's log is made of; `None` if the store lets old records go by rules of its
+    /// own.
+    fn layout(&self, _partition: PartitionId) -> Result<Option<Layout>> {
+        Ok(None)
+    }
+
+    /// The batches from `offset` on that are in settled parts, some at a time, and the offset at which
+    /// the next ones begin; `None` behind them. For who reads everything once, and wants no cache
+    /// to be filled with it.
+    async fn read_settled(
+        &self,
+        _partition: PartitionId,
+        _offset: i64,
+    ) -> Result<Option<(Vec<Batch>, i64)>> {
+        Ok(None)
+    }
+
+    /// Replaces what is in settled parts, from the log's first batch on up to the part that holds
+    /// `end_offset`, by what a filter leaves of it. Offsets stay. A batch of which nothing is left
+    /// may stay without records.
+    async fn rewrite(
+        &self,
+        _partition: PartitionId,
+        _end_offset: i64,
+        _filter: &mut dyn Filter,
+    ) -> Result<()> {
+        Ok(())
+    }
 
     /// Moves the log start forward, never past the log end; gives the log start then.
     async fn set_log_start(&self, partition: PartitionId, offset: i64) -> Result<i64>;

@@ -4,12 +4,12 @@
 //! header (see format), then
 //!  epoch u32, seq u64       the first place that is not in segments
 //!  partitions u32, each:
-//!    topic id 16 bytes, partition i32, log start i64, log end i64
+//!    topic id 16 bytes, partition i32, log start i64, log end i64, clean end i64
 //!    epochs u32, each: epoch i32, start offset i64
 //!    producers u32, each: id i64, epoch i16, batches u8, each:
 //!      base sequence i32, last sequence i32, base offset i64, last offset i64, max timestamp i64
 //!    entries u32, each: base offset i64, end offset i64, segment's epoch u32 and count u64,
-//!      index offset u64, index length u32, largest timestamp i64
+//!      index offset u64, index length u32, bytes u64, first timestamp i64, largest timestamp i64
 //! ```
 
 use super::format::{self, HEADER_BYTES, Header, Kind, Malformed};
@@ -40,6 +40,7 @@ pub(super) fn encode(name: Name, nonce: u64, image: &Image) -> Bytes {
 fn put_partition(out: &mut BytesMut, partition: &Partition) {
     out.put_i64(partition.log_start_offset);
     out.put_i64(partition.log_end_offset);
+    out.put_i64(partition.clean_end_offset);
     out.put_u32(partition.epochs.len() as u32);
     for epoch in &partition.epochs {
         out.put_i32(epoch.epoch);
@@ -66,6 +67,8 @@ fn put_partition(out: &mut BytesMut, partition: &Partition) {
         out.put_u64(entry.name.count);
         out.put_u64(entry.index_offset);
         out.put_u32(entry.index_length);
+        out.put_u64(entry.bytes);
+        out.put_i64(entry.first_timestamp);
         out.put_i64(entry.max_timestamp);
     }
 }
@@ -96,6 +99,7 @@ fn take_partition(b: &mut &[u8]) -> Result<Partition, Malformed> {
     let mut partition = Partition {
         log_start_offset: b.try_get_i64()?,
         log_end_offset: b.try_get_i64()?,
+        clean_end_offset: b.try_get_i64()?,
         ..Partition::default()
     };
     if !(0..=partition.log_end_offset).contains(&partition.log_start_offset) {
@@ -114,6 +118,8 @@ fn take_partition(b: &mut &[u8]) -> Result<Partition, Malformed> {
             name: Name { epoch: epoch(b)?, count: b.try_get_u64()? },
             index_offset: b.try_get_u64()?,
             index_length: b.try_get_u32()?,
+            bytes: b.try_get_u64()?,
+            first_timestamp: b.try_get_i64()?,
             max_timestamp: b.try_get_i64()?,
         };
         let before = partition.entries.last().map_or(0, |last| last.end_offset);
@@ -167,9 +173,12 @@ mod tests {
             name: Name { epoch: 3, count: 8 },
             index_offset: 77,
             index_length: 99,
+            bytes: 44,
+            first_timestamp: 3,
             max_timestamp: 5,
         };
         let log = image.partitions.get_mut(&partition(0)).unwrap();
+        log.clean_end_offset = 10;
         log.entries = vec![entry(0, 10), entry(20, 30)];
         image.partitions.insert(partition(9), Partition::default());
         image

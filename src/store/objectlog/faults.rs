@@ -23,7 +23,16 @@ pub enum Rule {
     UniqueNames,
     SegmentBeforeCheckpoint,
     LookBeforeTrim,
+    LookBeforeDelete,
     LookUpAgain,
+    NumberedCheckpoints,
+    OwnNames,
+    SpareInFlight,
+    StillNamed,
+    SwapInList,
+    KeepRanges,
+    TombstonesFromStart,
+    StartByFrame,
     JournalBeforeMetadata,
 }
 

@@ -207,6 +207,13 @@ pub(super) struct Stored {
     pub tail: Bytes,
 }
 
+impl From<&Batch> for Stored {
+    fn from(batch: &Batch) -> Self {
+        let head = Bytes::copy_from_slice(&batch.head());
+        Self::new(&batch.header, head, batch.records())
+    }
+}
+
 impl Stored {
     fn new(header: &batch::Header, head: Bytes, tail: Bytes) -> Self {
         let (base_offset, last_offset) = (header.base_offset, header.last_offset());
@@ -269,7 +276,7 @@ pub(super) fn encode_journal(at: Position, nonce: u64, frames: Vec<Frame>) -> Ob
     if from < head.len() {
         parts.push(head.slice(from..));
     }
-    let frames = place(&cuts, frames);
+    let frames = place(frames);
     Object { parts, bytes: HEADER_BYTES as u64 + length, frames }
 }
 
@@ -284,8 +291,7 @@ fn pieces<'a>(head: &'a [u8], cuts: &'a [(usize, Bytes)]) -> impl Iterator<Item 
 }
 
 /// Finds where each frame's batches came to stand.
-fn place(cuts: &[(usize, Bytes)], frames: Vec<Frame>) -> Vec<Placed> {
-    let mut cuts = cuts.iter();
+fn place(frames: Vec<Frame>) -> Vec<Placed> {
     let mut at = HEADER_BYTES as u64;
     let place = |frame: Frame| {
         let (offset, length) = (at + FRAME_BYTES as u64, frame.len() as u64);
@@ -294,12 +300,8 @@ fn place(cuts: &[(usize, Bytes)], frames: Vec<Frame>) -> Vec<Placed> {
             Body::LogStart(_) => Vec::new(),
             Body::Batches { batches, .. } => batches
                 .iter()
-                .zip(cuts.by_ref())
-                .map(|(batch, (_, records))| {
-                    // A copy, as it would keep the headers of all of the object's batches.
-                    let head = Bytes::copy_from_slice(&batch.head());
-                    Stored::new(&batch.header, head, records.clone())
-                })
+                // A copy of the header, as it would keep those of all of the object's batches.
+                .map(Stored::from)
                 .collect(),
         };
         Placed { frame, offset, length, stored }
@@ -362,10 +364,19 @@ fn decode_frames(mut body: Bytes) -> Result<Vec<Placed>, Malformed> {
 }
 
 /// Takes batches apart that follow each other from `base_offset` on.
-pub(super) fn split_batches(
-    mut bytes: Bytes,
-    base_offset: i64,
-) -> Result<(Vec<Batch>, Vec<Stored>), Malformed> {
+pub(super) fn split_batches(bytes: Bytes, base_offset: i64) -> Result<Split, Malformed> {
+    split(bytes, base_offset, false)
+}
+
+/// Takes batches apart of which the first is at `base_offset`; what was compacted away leaves gaps
+/// between the others.
+pub(super) fn split_rising(bytes: Bytes, base_offset: i64) -> Result<Split, Malformed> {
+    split(bytes, base_offset, true)
+}
+
+pub(super) type Split = (Vec<Batch>, Vec<Stored>);
+
+fn split(mut bytes: Bytes, base_offset: i64, has_gaps: bool) -> Result<Split, Malformed> {
     let (mut batches, mut stored) = (Vec::new(), Vec::new());
     let mut next = base_offset;
     while !bytes.is_empty() {
@@ -373,12 +384,16 @@ pub(super) fn split_batches(
         let batch = Batch::split_off(&mut bytes).ok_or(Malformed("a batch that is cut short"))?;
         whole.truncate(batch.len());
         let header = &batch.header;
-        let end =
-            next.checked_add(i64::from(header.last_offset_delta)).and_then(|o| o.checked_add(1));
-        if header.base_offset != next || header.last_offset_delta < 0 {
+        let base_offset = header.base_offset;
+        let is_behind =
+            base_offset == next || has_gaps && base_offset > next && !batches.is_empty();
+        if !is_behind || header.last_offset_delta < 0 {
             return Err(Malformed("a batch at another offset"));
         }
-        next = end.ok_or(Malformed("an offset that cannot be"))?;
+        let last = base_offset.checked_add(i64::from(header.last_offset_delta));
+        next = last
+            .and_then(|last| last.checked_add(1))
+            .ok_or(Malformed("an offset that cannot be"))?;
         stored.push(Stored::new(header, whole, Bytes::new()));
         batches.push(batch);
     }

@@ -81,7 +81,7 @@ fn checkpoint(object: &Bytes) {
     let name = Name { epoch: header.epoch, count: header.number };
     let again = checkpoint::encode(name, header.nonce, &image);
     assert_eq!(checkpoint::decode(&again).unwrap(), (header, image.clone()));
-    image.partitions.values_mut().for_each(|partition| drop(partition.drop_entries()));
+    image.partitions.values_mut().for_each(|p| drop(p.drop_entries(p.log_start_offset)));
 }
 
 fn command(object: &Bytes) {
@@ -149,7 +149,7 @@ mod tests {
         let fence = format::Fence { next_epoch: 2, owner };
         put("fence", 1, &body(&format::encode_fence(at, NONCE, &fence)));
 
-        let mut builder = Builder::new(Name::default(), NONCE);
+        let mut builder = Builder::new(Name::default(), NONCE, 0);
         journal.frames.iter().for_each(|placed| builder.add(partition(0), &placed.stored));
         let segment = builder.finish();
         let index = segment.parts.last().unwrap();

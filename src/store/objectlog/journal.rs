@@ -12,11 +12,12 @@
 use super::Options;
 use super::faults::Rule;
 use super::format::{self, Body, Frame, Object, Placed};
-use super::keys::{Keys, Position};
+use super::keys::{Keys, Name, Position};
 use super::log::Log;
 use super::opening::Opening;
 use super::putting::{self, Outcome};
 use crate::record::batch::Batch;
+use crate::store::layout::Layout;
 use crate::store::objects::Objects;
 use crate::store::{EpochStart, Opened, PartitionId, Result, State, StoreError};
 use std::collections::{BTreeMap, VecDeque};
@@ -43,6 +44,10 @@ pub(super) struct Journal {
     /// Something was committed, or this process was fenced. It wakes in the order of waiting: a
     /// watch would wake by chance, and no two runs of a simulation would be alike.
     pub progress: Notify,
+    /// The list of segments changed.
+    pub list_changed: Notify,
+    /// Held by the one job that rewrites.
+    pub rewriting: tokio::sync::Mutex<()>,
 }
 
 pub(super) struct Inner {
@@ -147,6 +152,8 @@ impl Journal {
             inner: Mutex::new(inner),
             submitted: Notify::new(),
             progress: Notify::new(),
+            list_changed: Notify::new(),
+            rewriting: tokio::sync::Mutex::default(),
         }
     }
 
@@ -226,6 +233,11 @@ impl Journal {
             if offset <= start {
                 return Ok(start);
             }
+            if !self.options.faults.keep(Rule::StartByFrame) {
+                let partition = inner.log.image.partitions.get_mut(&partition);
+                partition.into_iter().for_each(|partition| partition.move_start(offset));
+                return Ok(offset);
+            }
             let body = Body::LogStart(offset);
             self.submit(&mut inner, Frame { partition, leader_epoch: self.epoch, body })?
         };
@@ -261,6 +273,18 @@ impl Journal {
         self.check_fresh(&inner)?;
         let state = inner.log.image.partitions.get(&partition);
         Ok(state.map(|state| state.epochs.clone()).unwrap_or_default())
+    }
+
+    /// A name for a segment: none is given twice.
+    pub(super) fn next_segment(&self) -> Name {
+        let epoch = if self.options.faults.keep(Rule::UniqueNames) { self.epoch } else { 0 };
+        Name { epoch, count: self.lock().log.next_segment() }
+    }
+
+    pub(super) fn layout(&self, partition: PartitionId) -> Result<Layout> {
+        let inner = self.lock();
+        self.check_fresh(&inner)?;
+        Ok(inner.log.layout(partition))
     }
 
     /// The writer. Ends when this process is fenced, or closed and all is stored; who waits still

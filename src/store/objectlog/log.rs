@@ -2,10 +2,11 @@
 
 use super::cache::{self, Block, Cache, Place};
 use super::format::{Body, Placed};
-use super::keys::Position;
+use super::keys::{Name, Position};
 use super::segment::Index;
 use super::state::{Entry, Image};
 use crate::protocol::wire::Uuid;
+use crate::store::layout::{Layout, Part};
 use crate::store::{PartitionId, Result, StoreError};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,6 +24,14 @@ pub(super) struct Log {
     pub untiered_bytes: u64,
     pub blocks: Cache<Block>,
     pub indexes: Cache<Arc<Index>>,
+    /// Segments that left the list. The newest checkpoint may still name them.
+    pub doomed: BTreeSet<Name>,
+    /// Segments that are being rewritten into: no list names them yet.
+    pub under_way: BTreeSet<Name>,
+    /// Names of segments that were given away.
+    segments: u64,
+    /// How often the list changed other than by what a round tiers.
+    pub rewritten: u64,
     /// Topics with a frame that did not go on where the log ends: they must be deleted ones.
     pub gaps: BTreeSet<Uuid>,
 }
@@ -68,6 +77,10 @@ impl Log {
             untiered_bytes: 0,
             blocks: Cache::new(cache_bytes - cache_bytes / INDEX_SHARE),
             indexes: Cache::new(cache_bytes / INDEX_SHARE),
+            doomed: BTreeSet::new(),
+            under_way: BTreeSet::new(),
+            segments: 0,
+            rewritten: 0,
             gaps: BTreeSet::new(),
         }
     }
@@ -149,22 +162,84 @@ impl Log {
         frames.iter().find(|frame| frame.max_timestamp >= timestamp).map(|frame| frame.base_offset)
     }
 
-    /// All before `tiered.position` is in its segments now; what it does not name was dropped.
-    pub(super) fn tiered(&mut self, tiered: &Image, dropped: &BTreeSet<PartitionId>, bytes: u64) {
-        self.untiered_bytes = self.untiered_bytes.saturating_sub(bytes);
-        for id in dropped {
-            self.image.partitions.remove(id);
+    pub(super) fn next_segment(&mut self) -> u64 {
+        self.segments += 1;
+        self.segments
+    }
+
+    /// All before the image's position is in segments now. The list changes as it is now: others
+    /// may have rewritten parts of it since the image was taken. The image gets the new list.
+    pub(super) fn tiered(&mut self, image: &mut Image, tiered: Tiered) {
+        self.untiered_bytes = self.untiered_bytes.saturating_sub(tiered.bytes);
+        for id in &tiered.dropped {
+            image.partitions.remove(id);
             self.frames.remove(id);
+            let entries = self.image.partitions.remove(id).into_iter().flat_map(|p| p.entries);
+            self.doomed.extend(entries.map(|entry| entry.name));
         }
-        for (id, partition) in &tiered.partitions {
+        for (id, entry) in tiered.entries {
+            // Only a fault tiers what the log does not know.
+            let live = self.image.partitions.get_mut(&id).or_else(|| image.partitions.get_mut(&id));
+            live.into_iter().for_each(|partition| partition.entries.push(entry));
+        }
+        for (id, partition) in &mut image.partitions {
             if let Some(live) = self.image.partitions.get_mut(id) {
-                live.entries.clone_from(&partition.entries);
+                let gone = live.drop_entries(partition.log_start_offset);
+                self.doomed.extend(gone.iter().map(|entry| entry.name));
+                partition.entries.clone_from(&live.entries);
+                partition.clean_end_offset = live.clean_end_offset;
             }
         }
         self.frames.retain(|_, frames| {
-            let count = frames.partition_point(|frame| frame.at < tiered.position);
+            let count = frames.partition_point(|frame| frame.at < image.position);
             frames.drain(..count);
             !frames.is_empty()
         });
     }
+
+    /// What a partition's log is made of; what the journal holds of it is one part.
+    pub(super) fn layout(&self, id: PartitionId) -> Layout {
+        let Some(partition) = self.image.partitions.get(&id) else { return Layout::default() };
+        let start = partition.log_start_offset;
+        let settled = partition.entries.iter().map(|entry| Part {
+            base_offset: entry.base_offset,
+            end_offset: entry.end_offset,
+            bytes: entry.bytes,
+            first_timestamp: entry.first_timestamp,
+            max_timestamp: entry.max_timestamp,
+            is_settled: true,
+        });
+        let frames = self.frames.get(&id).into_iter().flatten();
+        let tail = frames.fold(None, |tail: Option<Part>, frame| {
+            let before = tail.unwrap_or(Part {
+                base_offset: frame.base_offset,
+                end_offset: frame.base_offset,
+                bytes: 0,
+                first_timestamp: frame.max_timestamp,
+                max_timestamp: frame.max_timestamp,
+                is_settled: false,
+            });
+            Some(Part {
+                end_offset: frame.end_offset,
+                bytes: before.bytes + frame.length,
+                max_timestamp: before.max_timestamp.max(frame.max_timestamp),
+                ..before
+            })
+        });
+        Layout {
+            log_start_offset: start,
+            log_end_offset: partition.log_end_offset,
+            clean_end_offset: partition.clean_end_offset,
+            parts: settled.chain(tail).filter(|part| part.end_offset > start).collect(),
+        }
+    }
+}
+
+/// What a round moved from the journal into segments.
+pub(super) struct Tiered {
+    pub entries: Vec<(PartitionId, Entry)>,
+    /// Partitions of deleted topics.
+    pub dropped: BTreeSet<PartitionId>,
+    /// Of the journal.
+    pub bytes: u64,
 }

@@ -18,11 +18,13 @@ mod journal;
 mod keys;
 mod log;
 mod looking;
+mod merging;
 pub mod metadata;
 mod opening;
 mod putting;
 mod reading;
 pub mod registration;
+mod rewriting;
 #[cfg(test)]
 mod samples;
 mod segment;
@@ -33,10 +35,11 @@ mod tiering;
 
 pub use faults::{Faults, Rule};
 
+use super::layout::Layout;
 use super::objects::Objects;
 use super::topics::{BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics};
 use super::{
-    BoxFuture, EpochStart, Opened, Owner, PartitionId, Result, State, Storage, StoreError,
+    BoxFuture, EpochStart, Filter, Opened, Owner, PartitionId, Result, State, Storage, StoreError,
 };
 use crate::metrics;
 use crate::protocol::wire::Uuid;
@@ -75,6 +78,8 @@ pub struct Options {
     pub round_interval: Duration,
     /// A segment is closed when it has so much.
     pub segment_bytes: u64,
+    /// So many small entries of a partition become one.
+    pub merge_entries: usize,
     pub cache_bytes: usize,
     /// How long an owner that writes nothing goes without a look at the journal.
     pub idle_look: Duration,
@@ -100,6 +105,7 @@ impl Options {
             round_bytes: 256 << 20,
             round_interval: Duration::from_secs(30),
             segment_bytes: 32 << 20,
+            merge_entries: 8,
             cache_bytes: 256 << 20,
             idle_look: Duration::from_secs(2),
             lag_bound: Duration::from_secs(10),
@@ -166,7 +172,9 @@ impl ObjectLog {
         let text = |serving: &Serving| {
             let mut partitions = serving.journal.lock().log.image.partitions.clone();
             if !with_segments {
-                partitions.values_mut().for_each(|partition| partition.entries.clear());
+                for partition in partitions.values_mut() {
+                    (partition.entries, partition.clean_end_offset) = (Vec::new(), 0);
+                }
             }
             format!("{partitions:#?}")
         };
@@ -257,6 +265,7 @@ impl Shared {
         // Dropped, and with it aborted, when the writer ends.
         let mut tasks = JoinSet::new();
         tasks.spawn(Tiering::new(journal.clone(), metadata.clone()).run());
+        tasks.spawn(journal.clone().merge_small());
         tasks.spawn(journal.clone().look_when_idle());
         tasks.spawn(follow(metadata, self.options.metadata_interval));
         match journal.run().await {
@@ -433,6 +442,27 @@ impl Storage for ObjectLog {
 
     async fn seek_time(&self, partition: PartitionId, timestamp: i64) -> Result<i64> {
         self.shared.journal(partition)?.seek_time(partition, timestamp).await
+    }
+
+    async fn read_settled(
+        &self,
+        partition: PartitionId,
+        offset: i64,
+    ) -> Result<Option<(Vec<Batch>, i64)>> {
+        self.shared.journal(partition)?.read_settled(partition, offset).await
+    }
+
+    async fn rewrite(
+        &self,
+        partition: PartitionId,
+        end_offset: i64,
+        filter: &mut dyn Filter,
+    ) -> Result<()> {
+        self.shared.journal(partition)?.rewrite(partition, end_offset, filter).await
+    }
+
+    fn layout(&self, partition: PartitionId) -> Result<Option<Layout>> {
+        self.shared.journal(partition)?.layout(partition).map(Some)
     }
 
     async fn set_log_start(&self, partition: PartitionId, offset: i64) -> Result<i64> {

@@ -164,7 +164,7 @@ impl Journal {
             if crc32c::crc32c(&part) != chunk.crc {
                 return Err(StoreError::Corrupt(format!("{key}: a chunk's checksum is wrong")));
             }
-            let split = format::split_batches(part, chunk.base_offset);
+            let split = format::split_rising(part, chunk.base_offset);
             blocks.push((place(chunk), Block::from(split.map_err(|m| m.at(&key))?.1)));
         }
         let block = blocks[0].1.clone();

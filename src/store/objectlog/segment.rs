@@ -4,7 +4,7 @@
 //! header (see format), then chunks of whole batches, then one index for each range:
 //!  0 topic id 16 bytes
 //! 16 partition      i32
-//! 20 base offset    i64 ┐ the range; an empty end of it is kept
+//! 20 base offset    i64 ┐ the range: what was compacted away leaves gaps in it, also at its ends
 //! 28 end offset     i64 ┘
 //! 36 chunks         u32, each:
 //!      base offset i64, largest timestamp i64, place in the object u64, length u32, crc32c u32
@@ -24,6 +24,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 /// Bytes after which a chunk is closed: what is read from a segment at once.
 const CHUNK_BYTES: u64 = 256 << 10;
 const CHUNK_ENTRY_BYTES: usize = 32;
+
+/// The timestamp of a batch that has none.
+const NO_TIMESTAMP: i64 = -1;
 
 /// Where batches are in a segment, and how to find an offset or a time among them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +105,7 @@ impl Index {
     }
 
     fn is_in_order(&self) -> bool {
-        let starts = self.chunks[0].base_offset == self.base_offset;
+        let starts = self.chunks[0].base_offset >= self.base_offset;
         let rises = self.chunks.is_sorted_by(|a, b| a.base_offset < b.base_offset);
         starts && rises && self.chunks[self.chunks.len() - 1].base_offset < self.end_offset
     }
@@ -112,9 +115,19 @@ impl Index {
 pub(super) struct Builder {
     name: Name,
     nonce: u64,
+    now_ms: i64,
     parts: Vec<Bytes>,
     bytes: u64,
-    ranges: Vec<Index>,
+    ranges: Vec<Range>,
+}
+
+/// A range in the making.
+struct Range {
+    index: Index,
+    /// The largest of its first batch.
+    first_timestamp: i64,
+    /// How old its batches are if they have no timestamps: retention must know.
+    age: i64,
 }
 
 /// A segment as it is put.
@@ -125,8 +138,9 @@ pub(super) struct Segment {
 }
 
 impl Builder {
-    pub(super) fn new(name: Name, nonce: u64) -> Self {
-        Self { name, nonce, parts: vec![Bytes::new()], bytes: HEADER_BYTES as u64, ranges: vec![] }
+    pub(super) fn new(name: Name, nonce: u64, now_ms: i64) -> Self {
+        let (parts, bytes) = (vec![Bytes::new()], HEADER_BYTES as u64);
+        Self { name, nonce, now_ms, parts, bytes, ranges: vec![] }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -137,6 +151,29 @@ impl Builder {
         self.ranges.is_empty()
     }
 
+    /// Begins a range that need not begin with a batch, of batches that are so old if they do not
+    /// say it.
+    pub(super) fn begin(&mut self, partition: PartitionId, base_offset: i64, age: i64) {
+        let index = Index { partition, base_offset, end_offset: base_offset, chunks: vec![] };
+        self.ranges.push(Range { index, first_timestamp: NO_TIMESTAMP, age });
+    }
+
+    /// Makes the last range end at an offset, also if its last batch does not.
+    pub(super) fn end_at(&mut self, end_offset: i64) {
+        if let Some(range) = self.ranges.last_mut() {
+            range.index.end_offset = end_offset;
+        }
+    }
+
+    /// Makes the last range no longer than its batches, as no rule allows.
+    pub(super) fn shrink(&mut self) {
+        let Some(range) = self.ranges.last_mut() else { return };
+        match range.index.chunks.first() {
+            Some(first) => range.index.base_offset = first.base_offset,
+            None => drop(self.ranges.pop()),
+        }
+    }
+
     /// Adds batches, which go on where those of the same partition ended that were added last.
     pub(super) fn add(&mut self, partition: PartitionId, batches: &[Stored]) {
         for batch in batches {
@@ -145,12 +182,14 @@ impl Builder {
     }
 
     fn add_batch(&mut self, partition: PartitionId, batch: &Stored) {
-        if self.ranges.last().is_none_or(|range| range.partition != partition) {
-            let base_offset = batch.base_offset;
-            let range = Index { partition, base_offset, end_offset: base_offset, chunks: vec![] };
-            self.ranges.push(range);
+        if self.ranges.last().is_none_or(|range| range.index.partition != partition) {
+            self.begin(partition, batch.base_offset, self.now_ms);
         }
         let Some(range) = self.ranges.last_mut() else { unreachable!("one was just added") };
+        if range.index.chunks.is_empty() {
+            range.first_timestamp = batch.max_timestamp;
+        }
+        let range = &mut range.index;
         let full = |chunk: &Chunk| u64::from(chunk.length) + batch.len() as u64 > CHUNK_BYTES;
         if range.chunks.last().is_none_or(full) {
             range.chunks.push(Chunk {
@@ -176,8 +215,11 @@ impl Builder {
 
     pub(super) fn finish(mut self) -> Segment {
         let mut entries = Vec::with_capacity(self.ranges.len());
-        for range in &self.ranges {
+        for Range { index: range, first_timestamp, age } in &self.ranges {
             let index = range.encode();
+            let largest = range.chunks.iter().map(|chunk| chunk.max_timestamp).max();
+            let known = |time: &i64| *time > NO_TIMESTAMP;
+            let max_timestamp = largest.filter(known).unwrap_or(*age);
             entries.push((
                 range.partition,
                 Entry {
@@ -186,7 +228,9 @@ impl Builder {
                     name: self.name,
                     index_offset: self.bytes,
                     index_length: index.len() as u32,
-                    max_timestamp: range.chunks.iter().map(|c| c.max_timestamp).max().unwrap_or(-1),
+                    bytes: range.chunks.iter().map(|chunk| u64::from(chunk.length)).sum(),
+                    first_timestamp: Some(*first_timestamp).filter(known).unwrap_or(max_timestamp),
+                    max_timestamp,
                 },
             ));
             self.bytes += index.len() as u64;
@@ -218,7 +262,7 @@ mod tests {
     #[test]
     fn every_offset_is_found_in_its_chunk() {
         let name = Name { epoch: 2, count: 5 };
-        let mut builder = Builder::new(name, 1);
+        let mut builder = Builder::new(name, 1, 0);
         builder.add(partition(1), &stored(0, 1));
         builder.add(partition(2), &stored(30, 4000));
         builder.add(partition(2), &stored(40_030, 4000));
@@ -231,6 +275,7 @@ mod tests {
         let (id, entry) = segment.entries[1];
         assert_eq!((id, entry.base_offset, entry.end_offset), (partition(2), 30, 80_030));
         assert_eq!(entry.max_timestamp, 80_020, "that of the last batch");
+        assert_eq!((entry.first_timestamp, entry.bytes), (30, 8000 * stored(0, 1)[0].len() as u64));
         let from = entry.index_offset as usize;
         let index = Index::decode(&object[from..][..entry.index_length as usize]).unwrap();
         assert!(index.chunks.len() > 2);
@@ -247,10 +292,23 @@ mod tests {
     }
 
     #[test]
+    fn a_range_may_begin_and_end_with_a_gap_and_is_as_old_as_is_said() {
+        let mut builder = Builder::new(Name::default(), 1, 0);
+        let mut batches = stored(30, 1);
+        batches[0].max_timestamp = NO_TIMESTAMP;
+        builder.begin(partition(1), 10, 77);
+        builder.add(partition(1), &batches);
+        builder.end_at(60);
+        let (_, entry) = builder.finish().entries[0];
+        assert_eq!((entry.base_offset, entry.end_offset), (10, 60));
+        assert_eq!((entry.first_timestamp, entry.max_timestamp), (77, 77));
+    }
+
+    #[test]
     fn a_changed_or_cut_index_is_refused() {
-        let mut builder = Builder::new(Name::default(), 1);
+        let mut builder = Builder::new(Name::default(), 1, 0);
         builder.add(partition(1), &stored(0, 3));
-        let bytes = builder.ranges[0].encode();
+        let bytes = builder.ranges[0].index.encode();
         assert!(Index::decode(&bytes).is_ok());
         for at in 0..bytes.len() {
             assert!(Index::decode(&bytes[..at]).is_err());
@@ -258,7 +316,7 @@ mod tests {
             changed[at] ^= 1;
             assert!(Index::decode(&changed).is_err());
         }
-        let mut none = builder.ranges[0].clone();
+        let mut none = builder.ranges[0].index.clone();
         none.chunks.clear();
         assert!(Index::decode(&none.encode()).is_err());
     }

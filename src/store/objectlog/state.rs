@@ -23,6 +23,8 @@ pub(super) struct Partition {
     /// The leader epochs that appended, each with the offset that it began at.
     pub epochs: Vec<EpochStart>,
     pub producers: Producers,
+    /// Compaction has taken away what is superseded by a record below it.
+    pub clean_end_offset: i64,
     /// The live segments, in the order of their offsets. Ranges never overlap.
     pub entries: Vec<Entry>,
 }
@@ -36,6 +38,11 @@ pub(super) struct Entry {
     /// Where the range's index is in the object; the index says where the batches are.
     pub index_offset: u64,
     pub index_length: u32,
+    /// Of its batches.
+    pub bytes: u64,
+    /// The largest of the first batch, and of all. Where there is none, it is the time at which the
+    /// batches came into a segment.
+    pub first_timestamp: i64,
     pub max_timestamp: i64,
 }
 
@@ -77,7 +84,7 @@ impl Partition {
         }
     }
 
-    fn move_start(&mut self, offset: i64) {
+    pub(super) fn move_start(&mut self, offset: i64) {
         self.log_start_offset = self.log_start_offset.max(offset);
         let start = self.log_start_offset;
         // The epoch that holds the log start stays, as the newest one that began at or below it.
@@ -85,9 +92,25 @@ impl Partition {
         self.epochs.drain(..below.saturating_sub(1));
     }
 
-    /// Takes the entries out that are wholly below the log start.
-    pub(super) fn drop_entries(&mut self) -> Vec<Entry> {
-        let start = self.log_start_offset;
+    /// The first entry whose end is above an offset.
+    pub(super) fn entry_behind(&self, offset: i64) -> Option<Entry> {
+        self.entries.get(self.entries.partition_point(|entry| entry.end_offset <= offset)).copied()
+    }
+
+    /// Replaces entries by one that holds what is left of them, in the list as it is now: some of
+    /// them, or all, may be below the log start since, and gone.
+    pub(super) fn swap(&mut self, inputs: &[Entry], output: Option<Entry>) {
+        let base_offset = inputs.first().map_or(0, |entry| entry.base_offset);
+        let at = self.entries.partition_point(|entry| entry.end_offset <= base_offset);
+        let count = self.entries.len();
+        self.entries.retain(|entry| !inputs.contains(entry));
+        if self.entries.len() < count {
+            self.entries.splice(at..at, output);
+        }
+    }
+
+    /// Takes the entries out that are wholly below a committed log start.
+    pub(super) fn drop_entries(&mut self, start: i64) -> Vec<Entry> {
         let below = self.entries.partition_point(|entry| entry.end_offset <= start);
         self.entries.drain(..below).collect()
     }
@@ -109,6 +132,32 @@ mod tests {
         assert_eq!((log.log_start_offset, log.log_end_offset), (0, 6));
         let epochs: Vec<_> = log.epochs.iter().map(|e| (e.epoch, e.start_offset)).collect();
         assert_eq!(epochs, [(1, 0), (2, 5)]);
+    }
+
+    #[test]
+    fn what_is_rewritten_is_swapped_in_the_list_as_it_is_now() {
+        let entry = |base_offset, end_offset, count| Entry {
+            base_offset,
+            end_offset,
+            name: Name { epoch: 1, count },
+            index_offset: 0,
+            index_length: 0,
+            bytes: 0,
+            first_timestamp: 0,
+            max_timestamp: 0,
+        };
+        let inputs = [entry(0, 5, 1), entry(5, 9, 2)];
+        let output = entry(0, 9, 4);
+        let swapped = |entries: &[Entry]| {
+            let mut partition = Partition { entries: entries.to_vec(), ..Partition::default() };
+            partition.swap(&inputs, Some(output));
+            partition.entries
+        };
+        let last = entry(9, 12, 3);
+        assert_eq!(swapped(&[inputs[0], inputs[1], last]), [output, last]);
+        assert_eq!(swapped(&[inputs[1], last]), [output, last], "the first one is gone");
+        assert_eq!(swapped(&[last]), [last], "all are gone");
+        assert_eq!(swapped(&[]), []);
     }
 
     #[test]

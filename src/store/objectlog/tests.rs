@@ -519,3 +519,91 @@ async fn an_opening_asks_a_store_that_is_away_less_and_less_often() {
     let reads = objects.reads.load(Ordering::Relaxed);
     assert!((90..120).contains(&reads), "{reads}");
 }
+
+/// Leaves out the batches at these offsets.
+struct Without(Vec<i64>);
+
+#[async_trait::async_trait]
+impl Filter for Without {
+    async fn filter(&mut self, mut batches: Vec<Batch>) -> Result<Vec<Batch>> {
+        batches.retain(|batch| !self.0.contains(&batch.header.base_offset));
+        Ok(batches)
+    }
+}
+
+/// The base offset and the number of records of each batch that is read.
+async fn read_at(log: &ObjectLog, offset: i64) -> Vec<(i64, i32)> {
+    let slices = log.read(partition(0), offset, usize::MAX, true).await.unwrap();
+    let batches = crate::record::batch::Batches::new(slices);
+    batches.map(|batch| (batch.header.base_offset, batch.header.record_count)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_rewritten_keeps_its_offsets_and_its_end_and_so_it_is_after_a_restart() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    for base in [0, 10, 20] {
+        log.append(partition(0), base, batches(base, &[5, 5])).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(40)).await;
+    }
+    let layout = Storage::layout(&*log, partition(0)).unwrap().unwrap();
+    let ends: Vec<_> = layout.parts.iter().map(|part| part.end_offset).collect();
+    assert_eq!((ends, layout.clean_end_offset), (vec![10, 20, 30], 0));
+    let bytes = layout.bytes();
+
+    log.rewrite(partition(0), 30, &mut Without(vec![0, 5, 10, 25])).await.unwrap();
+    let layout = Storage::layout(&*log, partition(0)).unwrap().unwrap();
+    assert_eq!((layout.parts.len(), layout.clean_end_offset), (1, 30));
+    assert!(layout.bytes() < bytes / 2);
+    let left = [(15, 5), (20, 5), (25, 0)];
+    for offset in [0, 12, 19] {
+        assert_eq!(read_at(&log, offset).await, left, "from {offset}");
+    }
+    assert_eq!(read_at(&log, 21).await, left[1..]);
+    assert_eq!(read_at(&log, 29).await, left[2..], "so that a reader comes to the end");
+    let mut settled = log.read_settled(partition(0), 17).await.unwrap().unwrap();
+    assert_eq!((settled.0.remove(0).header.base_offset, settled.1), (15, 30));
+    assert!(log.read_settled(partition(0), 30).await.unwrap().is_none());
+
+    log.append(partition(0), 30, batches(30, &[1])).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let segments = objects.list("segment/", "", 100).await.unwrap();
+    assert_eq!(segments.len(), 2, "what was replaced is gone: {segments:?}");
+    let committed = log.committed(true);
+    drop(log);
+
+    let log = open(&objects, Options { cache_bytes: 0, ..options() }).await;
+    assert_eq!(log.committed(true), committed);
+    assert_eq!(read_at(&log, 3).await, [&left[..], &[(30, 1)]].concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rewriting_that_finds_nothing_to_do_puts_nothing() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    log.append(partition(0), 0, batches(0, &[5, 5])).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let before = objects.list("segment/", "", 100).await.unwrap();
+    log.rewrite(partition(0), 10, &mut Without(vec![])).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(objects.list("segment/", "", 100).await.unwrap(), before);
+    assert_eq!(Storage::layout(&*log, partition(0)).unwrap().unwrap().clean_end_offset, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn small_entries_become_one_and_their_objects_go() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    let mut written = Vec::new();
+    for base in 0..20 {
+        let one = batches(base, &[1]);
+        written.extend(bytes_of(&one));
+        log.append(partition(0), base, one).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(40)).await;
+    }
+    let layout = Storage::layout(&*log, partition(0)).unwrap().unwrap();
+    assert!(layout.parts.len() < 9, "{:?}", layout.parts);
+    let segments = objects.list("segment/", "", 100).await.unwrap();
+    assert!(segments.len() < 9, "{segments:?}");
+    assert_eq!(all(&log, partition(0), 0).await, written);
+}

@@ -12,26 +12,26 @@ use super::faults::Rule;
 use super::format::{Header, Kind, Stored};
 use super::journal::Journal;
 use super::keys::{self, Name, Position};
-use super::log::FramePlace;
+use super::log::{FramePlace, Tiered};
 use super::metadata::Metadata;
 use super::opening::{PAGE, list_all};
 use super::putting::{self, Backoff};
 use super::segment::{Builder, Segment};
-use super::state::Image;
+use super::state::{Entry, Image};
 use crate::store::{PartitionId, Result, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time;
 
 pub(super) struct Tiering {
     journal: Arc<Journal>,
     metadata: Arc<Metadata>,
-    segments: u64,
     checkpoints: u64,
     /// Where the newest checkpoint of this process stands.
     checkpointed: Option<Position>,
-    /// Segments that left the list.
-    doomed: BTreeSet<Name>,
+    /// How often the list had been rewritten then.
+    rewritten: u64,
     /// What a process before this one left behind was looked for.
     swept: bool,
 }
@@ -40,21 +40,15 @@ pub(super) struct Tiering {
 struct Round {
     image: Image,
     frames: Vec<(PartitionId, Vec<FramePlace>)>,
+    entries: Vec<(PartitionId, Entry)>,
     untiered_bytes: u64,
+    rewritten: u64,
     dropped: BTreeSet<PartitionId>,
 }
 
 impl Tiering {
     pub(super) fn new(journal: Arc<Journal>, metadata: Arc<Metadata>) -> Self {
-        Self {
-            journal,
-            metadata,
-            segments: 0,
-            checkpoints: 0,
-            checkpointed: None,
-            doomed: BTreeSet::new(),
-            swept: false,
-        }
+        Self { journal, metadata, checkpoints: 0, checkpointed: None, rewritten: 0, swept: false }
     }
 
     /// Makes rounds until this process is fenced.
@@ -78,7 +72,8 @@ impl Tiering {
     async fn round(&mut self) -> Result<()> {
         let mut round = self.begin();
         self.drop_deleted(&mut round).await?;
-        if self.checkpointed == Some(round.image.position) && round.dropped.is_empty() {
+        let is_new = self.checkpointed != Some(round.image.position);
+        if !is_new && round.rewritten == self.rewritten && round.dropped.is_empty() {
             return Ok(());
         }
         let begun = time::Instant::now();
@@ -89,11 +84,15 @@ impl Tiering {
             self.delete(&round.image, None).await;
         }
         let name = self.put_checkpoint(&round.image).await;
+        self.rewritten = round.rewritten;
         for segment in late {
             self.put_segment(segment).await;
         }
         if !faults.keep(Rule::LookBeforeTrim) {
             self.delete_journal(round.image.position).await;
+        }
+        if !faults.keep(Rule::LookBeforeDelete) {
+            self.delete_segments(&round.image).await;
         }
         self.journal.look().await?;
         self.delete(&round.image, Some(name)).await;
@@ -105,8 +104,14 @@ impl Tiering {
     fn begin(&self) -> Round {
         let mut inner = self.journal.lock();
         let image = inner.log.image.clone();
-        let (frames, untiered_bytes) = (inner.log.frames(), inner.log.untiered_bytes);
-        let mut round = Round { image, frames, untiered_bytes, dropped: BTreeSet::new() };
+        let mut round = Round {
+            image,
+            frames: inner.log.frames(),
+            entries: Vec::new(),
+            untiered_bytes: inner.log.untiered_bytes,
+            rewritten: inner.log.rewritten,
+            dropped: BTreeSet::new(),
+        };
         if !self.journal.options.faults.keep(Rule::TierCommittedOnly) {
             inner.tier_uncommitted(&mut round.image, &mut round.frames);
         }
@@ -131,7 +136,7 @@ impl Tiering {
         Ok(())
     }
 
-    /// Puts the frames as segments, and enters these in the round's image. Gives those that are
+    /// Puts the frames as segments, and notes their entries. Gives those that are
     /// still to be put, which only a fault leaves.
     async fn put_segments(&mut self, round: &mut Round) -> Result<Vec<Segment>> {
         let mut late = Vec::new();
@@ -157,11 +162,7 @@ impl Tiering {
     }
 
     async fn enter(&self, round: &mut Round, segment: Segment) -> Option<Segment> {
-        for (id, entry) in &segment.entries {
-            if let Some(partition) = round.image.partitions.get_mut(id) {
-                partition.entries.push(*entry);
-            }
-        }
+        round.entries.extend(&segment.entries);
         if !self.journal.options.faults.keep(Rule::SegmentBeforeCheckpoint) {
             return Some(segment);
         }
@@ -174,14 +175,8 @@ impl Tiering {
         putting::put_own(self.journal.objects.as_ref(), &key, segment.parts).await;
     }
 
-    fn builder(&mut self) -> Builder {
-        self.segments += 1;
-        let epoch = if self.journal.options.faults.keep(Rule::UniqueNames) {
-            self.journal.epoch
-        } else {
-            0
-        };
-        Builder::new(Name { epoch, count: self.segments }, self.journal.nonce)
+    fn builder(&self) -> Builder {
+        Builder::new(self.journal.next_segment(), self.journal.nonce, wall_clock_ms())
     }
 
     /// The batches of a frame, from memory or the journal.
@@ -205,26 +200,29 @@ impl Tiering {
         }
     }
 
-    /// The list changes in memory as it does in the round's image.
-    fn change_list(&mut self, round: &mut Round) {
-        let mut gone = Vec::new();
-        for id in &round.dropped {
-            gone.extend(round.image.partitions.remove(id).into_iter().flat_map(|p| p.entries));
-        }
-        for partition in round.image.partitions.values_mut() {
-            gone.extend(partition.drop_entries());
-        }
-        self.doomed.extend(gone.iter().map(|entry| entry.name));
-        let log = &mut self.journal.lock().log;
-        log.tiered(&round.image, &round.dropped, round.untiered_bytes);
-        self.journal.options.metrics.depth_bytes.set(log.untiered_bytes);
+    /// The list changes in memory, and the round's image gets it as it is then.
+    fn change_list(&self, round: &mut Round) {
+        let tiered = Tiered {
+            entries: std::mem::take(&mut round.entries),
+            dropped: std::mem::take(&mut round.dropped),
+            bytes: round.untiered_bytes,
+        };
+        let mut inner = self.journal.lock();
+        inner.log.tiered(&mut round.image, tiered);
+        round.rewritten = inner.log.rewritten;
+        self.journal.options.metrics.depth_bytes.set(inner.log.untiered_bytes);
+        drop(inner);
+        self.journal.list_changed.notify_one();
     }
 
     /// Puts the checkpoint and waits until a list shows it.
     async fn put_checkpoint(&mut self, image: &Image) -> Name {
         let journal = &self.journal;
         self.checkpoints += 1;
-        let name = Name { epoch: journal.epoch, count: self.checkpoints };
+        let name = match journal.options.faults.keep(Rule::NumberedCheckpoints) {
+            true => Name { epoch: journal.epoch, count: self.checkpoints },
+            false => Name { epoch: image.position.epoch, count: image.position.seq },
+        };
         let key = journal.keys.checkpoint(name);
         let mut image = image.clone();
         for partition in image.partitions.values_mut() {
@@ -275,21 +273,33 @@ impl Tiering {
     }
 
     async fn delete_segments(&mut self, image: &Image) {
-        let doomed: Vec<_> = std::mem::take(&mut self.doomed).into_iter().collect();
-        let keys = self.unnamed(image, &doomed).into_iter().map(|n| self.journal.keys.segment(n));
+        let doomed: Vec<_> = {
+            let doomed = &mut self.journal.lock().log.doomed;
+            std::mem::take(doomed).into_iter().collect()
+        };
+        if doomed.is_empty() {
+            return;
+        }
+        let unnamed = self.unnamed(image, &doomed);
+        // What was rewritten after the checkpoint is named there, and goes with the next round.
+        let kept = doomed.into_iter().filter(|name| unnamed.binary_search(name).is_err());
+        self.journal.lock().log.doomed.extend(kept);
+        let keys = unnamed.iter().map(|name| self.journal.keys.segment(*name));
         self.send_deletes(keys.collect()).await;
     }
 
-    /// Those of `names` that no range names, and that no later owner can have made.
+    /// Those of `names` that no range names, that nothing is being rewritten into, and that no
+    /// later owner can have made. In their order.
     fn unnamed(&self, image: &Image, names: &[Name]) -> Vec<Name> {
-        let named: BTreeSet<Name> = if names.is_empty() {
-            BTreeSet::new()
-        } else {
-            let inner = self.journal.lock();
-            let partitions = image.partitions.values().chain(inner.log.image.partitions.values());
-            partitions.flat_map(|partition| &partition.entries).map(|entry| entry.name).collect()
-        };
-        let ours = |name: &&Name| name.epoch <= self.journal.epoch && !named.contains(name);
+        let mut named = names_in(image);
+        {
+            let log = &self.journal.lock().log;
+            named.extend(names_in(&log.image));
+            named.extend(&log.under_way);
+        }
+        let own_names = self.journal.options.faults.keep(Rule::OwnNames);
+        let is_ours = |name: &Name| name.epoch <= self.journal.epoch || !own_names;
+        let ours = |name: &&Name| is_ours(name) && !named.contains(name);
         names.iter().filter(ours).copied().collect()
     }
 
@@ -326,4 +336,14 @@ impl Tiering {
             }
         }
     }
+}
+
+fn names_in(image: &Image) -> BTreeSet<Name> {
+    let entries = image.partitions.values().flat_map(|partition| &partition.entries);
+    entries.map(|entry| entry.name).collect()
+}
+
+fn wall_clock_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
