@@ -4,6 +4,7 @@ mod metrics;
 
 use crate::api::Broker;
 use crate::config::Config;
+use crate::log::{compaction, retention};
 use crate::metrics::{Metrics, Text};
 use crate::net::Network;
 use crate::protocol::api_key::ApiKey;
@@ -87,6 +88,12 @@ impl Engine {
         let broker = Arc::new(Broker::new(Arc::new(config), storage, metrics));
         let network = Network::new(broker.clone());
         let ended = watch::Sender::new(false);
+        let settings = |broker: &Arc<Broker>| {
+            let broker = broker.clone();
+            move || broker.settings.now()
+        };
+        runtime.spawn(retention::run(broker.log.clone(), settings(&broker)));
+        runtime.spawn(compaction::run(broker.log.clone(), settings(&broker)));
         runtime.spawn(watch_state(network.clone(), broker.clone(), ended.clone()));
         Ok(Self { runtime: Some(runtime), network, broker, ended })
     }
@@ -177,6 +184,7 @@ fn open(config: &Config, backend: Backend, metrics: &Metrics) -> Arc<dyn Storage
                 registration: config.registration,
                 take_over: config.takeover,
                 metrics: metrics.journal.clone(),
+                round_interval: Duration::from_millis(config.round_interval_ms.unsigned_abs()),
                 ..Options::new(config.node_id, owner)
             };
             let objects = Counted::new(objects, metrics.store_calls.clone());

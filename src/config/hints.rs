@@ -27,7 +27,6 @@ const ONE_BROKER: &str = "one broker leads all partitions";
 const HOST_FLUSHES: &str = "when an acknowledged record is on disk is the host's affair";
 const NO_FILES: &str = "Kelp keeps no such files";
 const OWN_SEGMENTS: &str = "Kelp moves all partitions into segments together, at times of its own";
-const NOT_COMPACTED: &str = "logs are not compacted yet";
 const OTHER_CLEANER: &str = "Kelp compacts in another way, with bounds of its own";
 const NOT_TIERED: &str =
     "as in Kafka, it counts only for topics of a tiered storage, which Kelp has not";
@@ -41,24 +40,12 @@ hints! {
         "The threads for work in the background.", OTHER_THREADS;
     "controlled.shutdown.enable", Boolean, "true", Any,
         "Whether a broker gives its partitions away before it stops.", ONE_BROKER;
-    "log.cleaner.backoff.ms", Long, "15000", AtLeast(0),
-        "How long the cleaner sleeps when there is nothing to do.", OTHER_CLEANER;
-    "log.cleaner.dedupe.buffer.size", Long, "134217728", Any,
-        "The memory that the cleaner keeps keys in.", OTHER_CLEANER;
-    "log.cleaner.delete.retention.ms", Long, "86400000", AtLeast(0),
-        "How long the tombstones of compacted topics are kept, unless their topic says otherwise.", NOT_COMPACTED;
     "log.cleaner.enable", Boolean, "true", OneOf(&["true"]),
         "Whether topics are compacted whose policy says so.", OTHER_CLEANER;
     "log.cleaner.io.buffer.load.factor", Double, "0.9", Any,
         "How full the cleaner's memory for keys may be.", OTHER_CLEANER;
     "log.cleaner.io.buffer.size", Int, "524288", AtLeast(0),
         "The memory that the cleaner reads and writes with.", OTHER_CLEANER;
-    "log.cleaner.max.compaction.lag.ms", Long, FOR_EVER, AtLeast(1),
-        "After how long a record must have been looked at by compaction, unless its topic says otherwise.", NOT_COMPACTED;
-    "log.cleaner.min.cleanable.ratio", Double, "0.5", Fraction(0.0, 1.0),
-        "How much of a log must be uncompacted before compaction begins, unless its topic says otherwise.", NOT_COMPACTED;
-    "log.cleaner.min.compaction.lag.ms", Long, "0", AtLeast(0),
-        "How long a record is safe from compaction, unless its topic says otherwise.", NOT_COMPACTED;
     "log.cleaner.threads", Int, "1", AtLeast(0),
         "The threads of the cleaner.", OTHER_CLEANER;
     "log.flush.interval.messages", Long, FOR_EVER, AtLeast(1),
@@ -81,18 +68,10 @@ hints! {
         "How many bytes of a tiered topic may wait to be copied, unless it says otherwise.", NOT_TIERED;
     "log.remote.copy.lag.ms", Long, "0", Between(0, 0),
         "How long the records of a tiered topic may wait to be copied, unless it says otherwise.", NOT_TIERED;
-    "log.retention.check.interval.ms", Long, "300000", AtLeast(1),
-        "How often logs are looked through for what is to be deleted.", OWN_SEGMENTS;
-    "log.roll.hours", Int, "168", AtLeast(1),
-        "The age of a file of a log, in hours, where log.roll.ms is not set.", OWN_SEGMENTS;
     "log.roll.jitter.hours", Int, "0", AtLeast(0),
         "By how much the age of a file varies, in hours, where log.roll.jitter.ms is not set.", OWN_SEGMENTS;
     "log.roll.jitter.ms", Long, None::<&str>, Any,
         "By how much the age of a file varies, unless its topic says otherwise.", OWN_SEGMENTS;
-    "log.roll.ms", Long, None::<&str>, Any,
-        "The age of a file of a log, unless its topic says otherwise.", OWN_SEGMENTS;
-    "log.segment.bytes", Int, "1073741824", AtLeast(1_048_576),
-        "The size of a file of a log, unless its topic says otherwise.", OWN_SEGMENTS;
     "log.segment.delete.delay.ms", Long, "60000", AtLeast(0),
         "How long a deleted file is kept, unless its topic says otherwise.", NO_FILES;
     "min.insync.replicas", Int, "1", Between(1, 1),

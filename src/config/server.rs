@@ -53,8 +53,6 @@ macro_rules! properties {
     (@is_dynamic dynamic) => { true };
 }
 
-const NOT_DELETED: &str = "nothing is deleted by age or size yet, so records stay longer";
-
 properties! {
     /// The number by which clients know this broker.
     node_id: i32 = 1, "node.id", Allowed::AtLeast(0);
@@ -88,16 +86,39 @@ properties! {
     log_cleanup_policy: Items = "delete", "log.cleanup.policy", Allowed::ListOf(POLICIES), dynamic;
     /// After how long records are deleted, unless their topic says otherwise; -1 is never. Not set:
     /// log.retention.minutes counts, else log.retention.hours.
-    log_retention_ms: Option<i64> = None::<i64>, "log.retention.ms", Allowed::Any, dynamic => NOT_DELETED;
+    log_retention_ms: Option<i64> = None::<i64>, "log.retention.ms", Allowed::Any, dynamic;
     /// After how many minutes records are deleted, where log.retention.ms is not set.
-    log_retention_minutes: Option<i32> = None::<i32>, "log.retention.minutes", Allowed::Any => NOT_DELETED;
+    log_retention_minutes: Option<i32> = None::<i32>, "log.retention.minutes", Allowed::Any;
     /// After how many hours records are deleted, where no finer unit is set.
-    log_retention_hours: i32 = 168, "log.retention.hours", Allowed::Any => NOT_DELETED;
+    log_retention_hours: i32 = 168, "log.retention.hours", Allowed::Any;
     /// From which size on the oldest records of a partition are deleted, unless their topic says
     /// otherwise; -1 is never.
-    log_retention_bytes: i64 = -1, "log.retention.bytes", Allowed::Any, dynamic => NOT_DELETED;
+    log_retention_bytes: i64 = -1, "log.retention.bytes", Allowed::Any, dynamic;
     /// The largest record batch after decompression, unless its topic says otherwise.
     max_decompressed_message_bytes: i32 = 2_147_483_639, "max.decompressed.message.bytes", Allowed::Between(1, 2_147_483_639), dynamic;
+    /// The size of a segment of a log, unless its topic says otherwise: what is written after the
+    /// last full one is not compacted.
+    log_segment_bytes: i32 = 1_073_741_824, "log.segment.bytes", Allowed::AtLeast(1_048_576);
+    /// The age of a segment of a log, unless its topic says otherwise. Not set:
+    /// log.roll.hours counts.
+    log_roll_ms: Option<i64> = None::<i64>, "log.roll.ms", Allowed::AtLeast(1);
+    /// The age of a segment of a log in hours, where log.roll.ms is not set.
+    log_roll_hours: i32 = 168, "log.roll.hours", Allowed::AtLeast(1);
+    /// How long tombstones of a compacted topic are kept, unless it says otherwise.
+    log_cleaner_delete_retention_ms: i64 = 86_400_000, "log.cleaner.delete.retention.ms", Allowed::AtLeast(0);
+    /// How long a record is safe from compaction, unless its topic says otherwise.
+    log_cleaner_min_compaction_lag_ms: i64 = 0, "log.cleaner.min.compaction.lag.ms", Allowed::AtLeast(0);
+    /// After how long a record is compacted, however little is dirty, unless its topic says
+    /// otherwise.
+    log_cleaner_max_compaction_lag_ms: i64 = i64::MAX, "log.cleaner.max.compaction.lag.ms", Allowed::AtLeast(1);
+    /// How much of a log must be dirty before it is compacted, unless its topic says otherwise.
+    log_cleaner_min_cleanable_ratio: f64 = 0.5, "log.cleaner.min.cleanable.ratio", Allowed::Fraction(0.0, 1.0);
+    /// How many bytes of memory compaction takes for keys.
+    log_cleaner_dedupe_buffer_size: i64 = 134_217_728, "log.cleaner.dedupe.buffer.size", Allowed::AtLeast(1);
+    /// How long compaction waits when there is nothing to do.
+    log_cleaner_backoff_ms: i64 = 15_000, "log.cleaner.backoff.ms", Allowed::AtLeast(1);
+    /// How often logs are looked through for records to be deleted.
+    log_retention_check_interval_ms: i64 = 300_000, "log.retention.check.interval.ms", Allowed::AtLeast(1);
     /// Whether records keep their producer's time or get that of the append, unless their topic
     /// says otherwise.
     log_message_timestamp_type: String = "CreateTime", "log.message.timestamp.type", Allowed::OneOf(TIMESTAMP_TYPES), dynamic;
@@ -150,6 +171,9 @@ properties! {
     host_timeout_ms: i64 = 30_000, "host.timeout.ms", Allowed::AtLeast(1);
     /// The most partitions of all topics together.
     max_partitions: i32 = 200_000, "kelp.max.partitions", Allowed::AtLeast(1);
+    /// How often what was written goes from the journal into segments, which alone are compacted;
+    /// much of it goes at once.
+    round_interval_ms: i64 = 30_000, "kelp.round.interval.ms", Allowed::AtLeast(1);
     /// Takes the data over at once from another process that has it, rather than wait for its end.
     takeover: bool = false, "kelp.takeover", Allowed::Any;
     /// Whether this process tells others, by a small object every few seconds, that it is alive.
@@ -292,6 +316,37 @@ impl Config {
         usize::try_from(self.queued_max_request_bytes).ok().filter(|bytes| *bytes > 0)
     }
 
+    /// The most exact of three properties counts; less than zero is never.
+    fn read_retention(&mut self) -> Result<(), ConfigError> {
+        const MS: &str = "log.retention.ms";
+        let coarser = [
+            ("log.retention.minutes", i64::from(self.log_retention_minutes) * 60_000),
+            ("log.retention.hours", i64::from(self.log_retention_hours) * 3_600_000),
+        ];
+        let named = coarser.into_iter().find(|(name, _)| self.set.contains_key(name));
+        let (name, ms) = match named {
+            Some(named) if !self.set.contains_key(MS) => named,
+            _ => (MS, self.log_retention_ms),
+        };
+        if ms == 0 {
+            return Err(ConfigError::NoRetention(name));
+        }
+        self.log_retention_ms = ms.max(-1);
+        // So that a topic without a time of its own is told the one that counts.
+        if self.set.contains_key(name) {
+            self.set.insert(MS, self.log_retention_ms.to_string());
+        }
+        Ok(())
+    }
+
+    fn read_roll(&mut self) {
+        const MS: &str = "log.roll.ms";
+        if self.set.contains_key("log.roll.hours") && !self.set.contains_key(MS) {
+            self.log_roll_ms = i64::from(self.log_roll_hours) * 3_600_000;
+            self.set.insert(MS, self.log_roll_ms.to_string());
+        }
+    }
+
     /// Where others are told that this broker is: at its first listener.
     pub fn address(&self) -> String {
         let first = self.endpoints.first();
@@ -405,6 +460,9 @@ mod tests {
         assert_eq!(config.offsets_topic_num_partitions, 50);
         assert_eq!(config.offsets_topic_segment_bytes, 100 << 20);
         assert_eq!(config.offsets_commit_timeout_ms, 5000);
+        let week_ms = 7 * 24 * 60 * 60 * 1000;
+        assert_eq!((config.log_retention_ms, config.log_retention_bytes), (week_ms, -1));
+        assert_eq!(config.log_retention_check_interval_ms, 5 * 60 * 1000);
     }
 
     #[test]
@@ -457,6 +515,22 @@ mod tests {
                 (HOURS, "168".into(), Source::Default)
             ]
         );
+    }
+
+    #[test]
+    fn the_most_exact_time_of_retention_counts() {
+        // `AbstractKafkaConfig.logRetentionTimeMillis` of Apache Kafka 4.4.
+        for (text, ms) in [
+            ("log.retention.hours=2", "7200000"),
+            ("log.retention.hours=2\nlog.retention.minutes=3", "180000"),
+            ("log.retention.ms=5\nlog.retention.minutes=3", "5"),
+            ("log.retention.minutes=-7", "-1"),
+        ] {
+            let config = Config::from_text(text).unwrap();
+            assert_eq!(config.in_force("log.retention.ms").as_deref(), Some(ms), "{text}");
+        }
+        let none = Config::from_text("log.retention.hours=0").unwrap_err();
+        assert_eq!(none, ConfigError::NoRetention("log.retention.ms"));
     }
 
     #[test]

@@ -86,8 +86,6 @@ const HOST_FLUSHES: &str = "when an acknowledged record is on disk is the host's
 const NO_REPLICATION: &str = "the host keeps the copies, so nothing is replicated";
 const NOT_TIERED: &str =
     "as in Kafka, it counts only for topics of a tiered storage, which Kelp has not";
-const NOT_DELETED: &str = "nothing is deleted by age or size yet, so records stay longer";
-const NOT_COMPACTED: &str = "logs are not compacted yet";
 const OWN_SEGMENTS: &str = "Kelp moves all partitions into segments together, at times of its own";
 const NO_PLUGIN: &str =
     "Kelp has no plugins for tiered storage; the host's storage holds all records";
@@ -103,7 +101,7 @@ topic_configs! {
         "The codec of stored batches; producer keeps the one that the producer chose.";
     "compression.zstd.level", Int, Between(-131_072, 22), Property("compression.zstd.level"), Obeyed,
         "The level of zstd, for a topic whose broker compresses.";
-    "delete.retention.ms", Long, AtLeast(0), Property("log.cleaner.delete.retention.ms"), Hint(NOT_COMPACTED),
+    "delete.retention.ms", Long, AtLeast(0), Property("log.cleaner.delete.retention.ms"), Obeyed,
         "How long the tombstones of a compacted topic are kept.";
     "errors.deadletterqueue.group.enable", Boolean, Any, Value("false"), Fixed("there are no share groups yet"),
         "Whether share groups may write to this topic what could not be processed.";
@@ -123,7 +121,7 @@ topic_configs! {
         "How many bytes of a tiered topic are kept locally.";
     "local.retention.ms", Long, AtLeast(-2), Property("log.local.retention.ms"), Hint(NOT_TIERED),
         "How long the records of a tiered topic are kept locally.";
-    "max.compaction.lag.ms", Long, AtLeast(1), Property("log.cleaner.max.compaction.lag.ms"), Hint(NOT_COMPACTED),
+    "max.compaction.lag.ms", Long, AtLeast(1), Property("log.cleaner.max.compaction.lag.ms"), Obeyed,
         "After how long a record must have been looked at by compaction.";
     "max.decompressed.message.bytes", Int, Between(1, 2_147_483_639), Property("max.decompressed.message.bytes"), Obeyed,
         "The largest record batch after decompression.";
@@ -135,9 +133,9 @@ topic_configs! {
         "How far a record's time may be in the past.";
     "message.timestamp.type", Text, OneOf(TIMESTAMP_TYPES), Property("log.message.timestamp.type"), Obeyed,
         "Whether records keep their producer's time or get that of the append.";
-    "min.cleanable.dirty.ratio", Double, Fraction(0.0, 1.0), Property("log.cleaner.min.cleanable.ratio"), Hint(NOT_COMPACTED),
+    "min.cleanable.dirty.ratio", Double, Fraction(0.0, 1.0), Property("log.cleaner.min.cleanable.ratio"), Obeyed,
         "How much of a log must be uncompacted before compaction begins.";
-    "min.compaction.lag.ms", Long, AtLeast(0), Property("log.cleaner.min.compaction.lag.ms"), Hint(NOT_COMPACTED),
+    "min.compaction.lag.ms", Long, AtLeast(0), Property("log.cleaner.min.compaction.lag.ms"), Obeyed,
         "How long a record is safe from compaction.";
     "min.insync.replicas", Int, AtLeast(1), Property("min.insync.replicas"),
         Fixed("the host keeps the copies, and Kelp cannot count them"),
@@ -154,18 +152,18 @@ topic_configs! {
         "Whether what was copied is deleted when tiering is turned off.";
     "remote.storage.enable", Boolean, Any, Value("false"), Fixed(NO_PLUGIN),
         "Whether the topic is tiered by a plugin of the broker.";
-    "retention.bytes", Long, Any, Property("log.retention.bytes"), Hint(NOT_DELETED),
+    "retention.bytes", Long, Any, Property("log.retention.bytes"), Obeyed,
         "From which size on a partition's oldest records are deleted; -1 is never.";
-    "retention.ms", Long, AtLeast(-1), Property("log.retention.ms"), Hint(NOT_DELETED),
+    "retention.ms", Long, AtLeast(-1), Property("log.retention.ms"), Obeyed,
         "After how long records are deleted; -1 is never.";
-    "segment.bytes", Int, AtLeast(1_048_576), Property("log.segment.bytes"), Hint(OWN_SEGMENTS),
-        "The size of a file of the log.";
+    "segment.bytes", Int, AtLeast(1_048_576), Property("log.segment.bytes"), Obeyed,
+        "The size of a segment: what was written after the last full one is not compacted.";
     "segment.index.bytes", Int, AtLeast(4), Property("log.index.size.max.bytes"), Hint(NO_FILES),
         "The size of a file of the index.";
     "segment.jitter.ms", Long, AtLeast(0), Property("log.roll.jitter.ms"), Hint(OWN_SEGMENTS),
         "By how much the age of a file varies.";
-    "segment.ms", Long, AtLeast(1), Property("log.roll.ms"), Hint(OWN_SEGMENTS),
-        "The age of a file of the log.";
+    "segment.ms", Long, AtLeast(1), Property("log.roll.ms"), Obeyed,
+        "The age of a segment: as its size, it ends what is not compacted.";
     "unclean.leader.election.enable", Boolean, Any, Property("unclean.leader.election.enable"),
         Hint("there is no replica that could lack records"),
         "Whether a replica that lacks records may become the leader.";

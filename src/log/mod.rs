@@ -4,9 +4,11 @@
 //! A [`Partition`] is opened on first use. Producers go through [`append`], which gives a batch
 //! its offsets before it is stored and makes it visible after; consumers through [`fetch`], which
 //! parks in [`waiting`] until there is enough; [`offsets`] finds a place by time, [`epochs`] where
-//! a leader's records end.
+//! a leader's records end. [`retention`] lets old records go, [`compaction`] those whose key came
+//! again.
 
 pub mod append;
+pub mod compaction;
 pub mod epochs;
 pub mod fetch;
 pub mod idempotence;
@@ -14,6 +16,7 @@ pub mod offsets;
 pub mod partition;
 pub mod producer_ids;
 pub mod read_memory;
+pub mod retention;
 pub mod waiting;
 
 #[cfg(test)]

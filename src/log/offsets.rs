@@ -115,6 +115,10 @@ impl Partition {
 
 /// The largest timestamp of a batch's records from `start` on.
 fn max_timestamp(batch: &Batch, start: i64) -> Result<i64> {
+    if batch.header.record_count == 0 {
+        // Compaction left it, and its header speaks of records that are gone.
+        return Ok(i64::MIN);
+    }
     if batch.header.base_offset >= start {
         return Ok(batch.header.max_timestamp);
     }

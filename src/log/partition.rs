@@ -108,6 +108,14 @@ impl Partition {
         })
     }
 
+    /// Moves the log start forward, never back; gives it as it is then.
+    pub async fn move_log_start(&self, offset: i64) -> Result<i64, StoreError> {
+        let start = self.storage.set_log_start(self.id, offset).await?;
+        let mut state = self.state();
+        state.log_start_offset = state.log_start_offset.max(start);
+        Ok(state.log_start_offset)
+    }
+
     /// Whether it ended because another process has it.
     pub(super) fn was_taken(&self) -> bool {
         self.state().failed == Some(StoreError::Fenced)

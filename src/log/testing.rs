@@ -6,6 +6,7 @@ use super::partition::{Bounds, Partition};
 use crate::protocol::wire::Uuid;
 use crate::record::batch::Batch;
 use crate::record::testing::Draft;
+use crate::store::layout::Layout;
 use crate::store::memory::Memory;
 use crate::store::topics::{Topic, Topics};
 use crate::store::{
@@ -151,6 +152,10 @@ impl Storage for Scripted {
 
     async fn seek_time(&self, partition: PartitionId, timestamp: i64) -> Result<i64> {
         self.memory.seek_time(partition, timestamp).await
+    }
+
+    fn layout(&self, partition: PartitionId) -> Result<Option<Layout>> {
+        self.memory.layout(partition)
     }
 
     async fn set_log_start(&self, partition: PartitionId, offset: i64) -> Result<i64> {

@@ -44,7 +44,9 @@ impl Broker {
     }
 
     fn new(backend: Backend, properties: &str) -> Self {
-        let config = Config::from_text(&format!("num.io.threads=2\n{properties}")).unwrap();
+        // Tests write records of long ago.
+        let own = "num.io.threads=2\nlog.retention.ms=-1\n";
+        let config = Config::from_text(&format!("{own}{properties}")).unwrap();
         let engine = Engine::new(config, backend, ThreadOptions::default()).unwrap();
         let port = engine.listen("127.0.0.1:0").unwrap();
         Self { engine, port }
