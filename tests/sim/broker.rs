@@ -16,6 +16,7 @@ use tokio::time::Instant;
 pub struct Broker {
     pub log: Arc<ObjectLog>,
     dead: Arc<AtomicBool>,
+    died: Notify,
     frozen: Arc<Mutex<Instant>>,
     leaders: Mutex<BTreeMap<PartitionId, Leader>>,
 }
@@ -49,7 +50,8 @@ impl Broker {
         });
         let log = ObjectLog::start(objects, options);
         let dead = Arc::new(AtomicBool::new(false));
-        let broker = Arc::new(Self { log, dead, frozen, leaders: Mutex::default() });
+        let (leaders, died_for_good) = (Mutex::default(), Notify::new());
+        let broker = Arc::new(Self { log, dead, died: died_for_good, frozen, leaders });
         let (world, dying) = (world.clone(), broker.clone());
         tokio::spawn(async move {
             died.notified().await;
@@ -63,6 +65,19 @@ impl Broker {
     pub fn kill(&self) {
         self.dead.store(true, Ordering::Relaxed);
         self.log.crash();
+        self.died.notify_waiters();
+    }
+
+    /// Does work of the process, which ends with it.
+    pub async fn run(&self, work: impl Future<Output = ()>) {
+        let died = self.died.notified();
+        if !self.is_dead() {
+            tokio::select! {
+                biased;
+                () = died => {}
+                () = work => {}
+            }
+        }
     }
 
     pub fn freeze(&self, for_ms: u64) {

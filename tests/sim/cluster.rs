@@ -1,12 +1,15 @@
 //! All processes and clients of one run.
 
-use crate::batches;
+use crate::batches::{self, Read};
 use crate::broker::Broker;
-use crate::world::{Sent, Truth, World};
+use crate::world::{Record, Sent, Truth, World, is_compacted};
+use kelp::log::compaction::cleaning::{self, Rules};
+use kelp::log::compaction::offset_map::OffsetMap;
 use kelp::protocol::wire::Uuid;
+use kelp::record::batch::Batch;
 use kelp::store::topics::Topic;
-use kelp::store::{PartitionId, Storage, StoreError};
-use std::collections::{BTreeMap, BTreeSet};
+use kelp::store::{Filter, PartitionId, Storage, StoreError};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -163,6 +166,9 @@ impl Cluster {
             if self.world.one_in(20) {
                 next = self.truth().start_acked.get(&id).copied().unwrap_or(0);
             }
+            if self.world.one_in(4) {
+                self.seek_time(&broker, id).await;
+            }
             let size = self.world.pick(&[0, 150, 400, 10_000]).unwrap_or(0);
             match broker.log.read(id, next, size, true).await {
                 Ok(slices) => match batches::read(&slices) {
@@ -181,35 +187,107 @@ impl Cluster {
     }
 
     /// Takes what was read at `next`: it goes on there, and is what everybody else read.
-    fn take(&self, id: PartitionId, next: i64, read: &[(i64, Sent)]) -> i64 {
+    fn take(&self, id: PartitionId, next: i64, read: &[Read]) -> i64 {
         let mut end = None;
-        for (base, sent) in read {
-            let last = base + i64::from(sent.records);
-            let follows = end.map_or(*base <= next && next < last, |end| end == *base);
+        for batch in read {
+            let (base, last) = (batch.base_offset, batch.end_offset);
+            let follows = match end {
+                Some(end) => base == end || is_compacted(id) && base > end,
+                None => (base <= next || is_compacted(id)) && next < last,
+            };
             if !follows {
                 self.world.fail(format!("{next} was asked for, and {base} came after {end:?}"));
             }
-            let done = self.truth().told(id, *sent, *base);
-            self.check(done);
+            self.tell(id, &batch.records);
             end = Some(last);
         }
-        end.unwrap_or(next)
+        let end = end.unwrap_or(next);
+        let there: BTreeSet<i64> =
+            read.iter().flat_map(|batch| &batch.records).map(|(offset, _)| *offset).collect();
+        let truth = self.truth();
+        let start = truth.start_requested.get(&id).copied().unwrap_or(0);
+        for (offset, record) in truth.known(id, next.max(start)..end) {
+            if there.contains(&offset) {
+                continue;
+            }
+            self.world.count("a record that is compacted away");
+            if !truth.may_be_gone(id, offset, record) {
+                self.world.fail(format!("a reader was not given {record:?} at {offset}"));
+            }
+        }
+        end
+    }
+
+    /// No record of that time or later is before the place that is found for it.
+    async fn seek_time(&self, broker: &Broker, id: PartitionId) {
+        let timestamp = self.world.below(60) as i64;
+        let Ok(place) = broker.log.seek_time(id, timestamp).await else { return };
+        let truth = self.truth();
+        let start = truth.start_requested.get(&id).copied().unwrap_or(0);
+        let missed = truth.known(id, start..place).find(|(offset, record)| {
+            record.timestamp() >= timestamp && !truth.may_be_gone(id, *offset, *record)
+        });
+        if let Some((offset, record)) = missed {
+            let text = format!("time {timestamp} is looked for from {place} on");
+            self.world.fail(format!("{text}, but {record:?} is at {offset}"));
+        }
+    }
+
+    /// Compacts as the log's room does, up to some part and with little memory.
+    pub async fn compact(self, id: PartitionId) {
+        while !self.is_deleted(id.topic) {
+            self.world.sleep_below(1_500).await;
+            let Some(broker) = self.world.pick(&self.serving()) else { continue };
+            broker.run(self.compact_at(&broker, id)).await;
+        }
+    }
+
+    async fn compact_at(&self, broker: &Broker, id: PartitionId) {
+        let Ok(Some(layout)) = broker.log.layout(id) else { return };
+        let settled = layout.parts.iter().filter(|part| part.is_settled);
+        let ends: Vec<i64> = settled.map(|part| part.end_offset).collect();
+        let Some(end) = self.world.pick(&ends) else { return };
+        let clean = if self.world.one_in(3) { 0 } else { layout.clean_end_offset };
+        let mut at = clean.max(layout.log_start_offset);
+        let mut map = OffsetMap::new(24 * (2 + self.world.below(10)), 1000);
+        while at < end && !map.is_full() {
+            let Ok(Some((batches, next))) = broker.log.read_settled(id, at).await else { return };
+            // Who compacts is a reader too: what it takes for a later record must be one.
+            for batch in &batches {
+                match batches::take_apart(batch) {
+                    Ok(read) => self.tell(id, &read.records),
+                    Err(text) => self.world.fail(text),
+                }
+            }
+            cleaning::index(&mut map, &batches, at..end);
+            at = next;
+        }
+        map.reach(end);
+        let Some(end) = map.end_offset() else { return };
+        let now_ms = self.world.pick(&[0, 100, 10_000]).unwrap_or(0);
+        let delete_retention_ms = self.world.pick(&[0, 100]).unwrap_or(0);
+        let mut filter = Here(Rules { map, now_ms, delete_retention_ms });
+        match broker.log.rewrite(id, end, &mut filter).await {
+            Ok(()) => self.world.count("a log that is compacted"),
+            Err(StoreError::Corrupt(text)) => self.world.fail(text),
+            Err(_) => {}
+        }
+    }
+
+    fn tell(&self, id: PartitionId, records: &[(i64, Record)]) {
+        for (offset, record) in records {
+            let done = self.truth().told(id, *record, *offset);
+            self.check(done);
+        }
     }
 
     /// DeleteRecords, up to an offset that somebody has seen.
     pub async fn delete_records(self, id: PartitionId) {
         while !self.is_deleted(id.topic) {
             self.world.sleep_below(6_000).await;
-            let known: BTreeMap<_, _> = {
-                let truth = self.truth();
-                truth
-                    .told
-                    .range((id, 0)..(id, i64::MAX))
-                    .map(|((_, base), s)| (*base, *s))
-                    .collect()
-            };
-            let Some((base, sent)) = known.last_key_value() else { continue };
-            let end = *base + i64::from(sent.records);
+            let last = self.truth().known(id, 0..i64::MAX).last();
+            let Some((offset, _)) = last else { continue };
+            let end = offset + 1;
             let to = end - (self.world.below(6) as i64).min(end);
             let Some(broker) = self.world.pick(&self.serving()) else { continue };
             let to_now = self.truth().start_requested.get(&id).copied().unwrap_or(0).max(to);
@@ -222,5 +300,15 @@ impl Cluster {
                 *acked = start.max(*acked);
             }
         }
+    }
+}
+
+/// Filters on the one thread that there is.
+struct Here(Rules);
+
+#[async_trait::async_trait]
+impl Filter for Here {
+    async fn filter(&mut self, batches: Vec<Batch>) -> Result<Vec<Batch>, StoreError> {
+        Ok(self.0.filter(batches))
     }
 }

@@ -15,8 +15,9 @@ impl Events {
 }
 
 /// What is counted, and as what.
-const KINDS: [(&str, &str); 2] = [
+const KINDS: [(&str, &str); 3] = [
     ("another process took over", "an owner that is fenced"),
+    ("merging entries", "an entry of many that were merged"),
     ("the owner went on while its journal was read", "an opening that begins anew"),
 ];
 

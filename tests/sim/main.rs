@@ -45,7 +45,7 @@ fn take_panic() -> Option<String> {
 }
 
 /// What happened in all runs together must have had each of these.
-const WANTED: [&str; 23] = [
+const WANTED: [&str; 26] = [
     "a batch that is acked again",
     "a commit that finds a fence",
     "a crash while opening",
@@ -55,6 +55,7 @@ const WANTED: [&str; 23] = [
     "a fence that finds a commit",
     "a fence that finds a fence",
     "a log start that moves",
+    "a log that is compacted",
     "a process that is killed",
     "a process that stands still",
     "a producer that does not wait",
@@ -64,9 +65,11 @@ const WANTED: [&str; 23] = [
     "a put that never lands",
     "a put whose answer is lost",
     "a read that finds out about a fence",
+    "a record that is compacted away",
     "a recovery that is checked",
     "a topic that is deleted",
     "an ack while there is a newer owner",
+    "an entry of many that were merged",
     "an opening that begins anew",
     "an owner that is fenced",
 ];

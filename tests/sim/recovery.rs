@@ -3,13 +3,13 @@
 use crate::batches;
 use crate::cluster::{Cluster, PARTITIONS};
 use crate::objects::Disk;
-use crate::world::{Sent, Truth};
+use crate::world::{Record, Truth, is_compacted};
 use kelp::protocol::wire::Uuid;
 use kelp::store::objectlog::{ObjectLog, Options};
 use kelp::store::objects::Objects;
 use kelp::store::objects::memory::Memory;
 use kelp::store::{Opened, Owner, PartitionId, State, Storage};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,6 +75,7 @@ pub async fn open(objects: Arc<Memory>, options: &Options) -> Result<Arc<ObjectL
         owner: Owner::default(),
         round_bytes: u64::MAX,
         round_interval: never,
+        merge_entries: usize::MAX,
         idle_look: never,
         lag_bound: never,
         metadata_interval: never,
@@ -101,17 +102,55 @@ async fn partition(log: &ObjectLog, truth: &Truth, id: PartitionId) -> Result<()
         return Err("the log start moved by itself".into());
     }
     let read = read_all(log, id, start, end).await?;
-    for ((_, base), sent) in truth.told.range((id, 0)..(id, i64::MAX)) {
-        let last = base + i64::from(sent.records);
-        if last > end {
-            return Err(format!("{sent:?} at {base} is above the log end {end}"));
+    for (offset, record) in truth.known(id, 0..i64::MAX) {
+        if offset >= end {
+            return Err(format!("{record:?} at {offset} is above the log end {end}"));
         }
-        if last > start && !read.contains(&(*base, *sent)) {
-            return Err(format!("{sent:?} is not at {base} any more"));
+        match read.get(&offset) {
+            Some(there) if *there != record => {
+                return Err(format!("at {offset} is {there:?}, not {record:?}"));
+            }
+            None if offset >= start && !is_compacted(id) => {
+                return Err(format!("{record:?} is not at {offset} any more"));
+            }
+            _ => {}
         }
     }
-    in_order(&read)?;
+    last_of_keys(&read, truth, id, start)?;
+    in_order(&read, is_compacted(id))?;
     producers(&opened, truth, id)
+}
+
+/// The last record of each key is there; but for a tombstone, and then nothing that it deleted is.
+fn last_of_keys(
+    read: &BTreeMap<i64, Record>,
+    truth: &Truth,
+    id: PartitionId,
+    start: i64,
+) -> Result<(), String> {
+    let there = read.iter().map(|(offset, record)| (*offset, *record));
+    let known = truth.known(id, start..i64::MAX).chain(there);
+    let mut last = BTreeMap::new();
+    for (offset, record) in known {
+        let of_key = last.entry(record.key()).or_insert((offset, record));
+        if offset > of_key.0 {
+            *of_key = (offset, record);
+        }
+    }
+    for (key, (offset, record)) in last {
+        if read.contains_key(&offset) {
+            continue;
+        }
+        if record.has_value() {
+            return Err(format!("{record:?} at {offset} is the last of its key, and gone"));
+        }
+        if let Some((older, _)) = read.iter().find(|(_, older)| older.key() == key) {
+            return Err(format!(
+                "{record:?} at {offset} is gone before what it deleted at {older}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 async fn read_all(
@@ -119,19 +158,20 @@ async fn read_all(
     id: PartitionId,
     start: i64,
     end: i64,
-) -> Result<Vec<(i64, Sent)>, String> {
-    let (mut next, mut all) = (start, Vec::new());
+) -> Result<BTreeMap<i64, Record>, String> {
+    let (mut next, mut all) = (start, BTreeMap::new());
     while next < end {
         let slices = log.read(id, next, 10_000, true).await;
         let slices = slices.map_err(|error| format!("{next} cannot be read: {error}"))?;
-        let read = batches::read(&slices)?;
         let before = next;
-        for (base, sent) in read {
-            if base > next || (base < next && !all.is_empty()) {
+        for batch in batches::read(&slices)? {
+            let is_first = next == before;
+            let base = batch.base_offset;
+            if base > next && !is_compacted(id) || base < next && !is_first {
                 return Err(format!("at {next} is a batch of {base}"));
             }
-            next = base + i64::from(sent.records);
-            all.push((base, sent));
+            next = batch.end_offset;
+            all.extend(batch.records.into_iter().filter(|(offset, _)| *offset >= start));
         }
         if next <= before {
             return Err(format!("nothing is at {next}, and the log ends at {end}"));
@@ -140,18 +180,17 @@ async fn read_all(
     Ok(all)
 }
 
-/// No batch is there twice, and each producer's are in their order.
-fn in_order(read: &[(i64, Sent)]) -> Result<(), String> {
-    let ids: BTreeSet<i64> = read.iter().map(|(_, sent)| sent.producer_id).collect();
-    for id in ids {
-        let mut batches = read.iter().map(|(_, sent)| sent).filter(|sent| sent.producer_id == id);
-        let Some(first) = batches.next() else { continue };
-        let mut next = first.base_sequence + first.records;
-        for sent in batches {
-            if sent.base_sequence != next {
-                return Err(format!("{sent:?} stands where {next} must"));
-            }
-            next += sent.records;
+/// No record is there twice, and each producer's are in their order.
+fn in_order(read: &BTreeMap<i64, Record>, has_gaps: bool) -> Result<(), String> {
+    let mut last = BTreeMap::new();
+    for record in read.values() {
+        let before = last.insert(record.producer_id, record.sequence);
+        let is_next = |before| match has_gaps {
+            true => record.sequence > before,
+            false => record.sequence == before + 1,
+        };
+        if let Some(before) = before.filter(|before| !is_next(*before)) {
+            return Err(format!("{record:?} stands behind {before}"));
         }
     }
     Ok(())

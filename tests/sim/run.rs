@@ -5,7 +5,7 @@ use crate::cluster::{Cluster, PARTITIONS};
 use crate::events::Events;
 use crate::objects::Disk;
 use crate::recovery;
-use crate::world::{Counts, World};
+use crate::world::{Counts, World, is_compacted};
 use kelp::store::objectlog::{Faults, Options, Rule};
 use kelp::store::objects::Objects;
 use kelp::store::objects::memory::Memory;
@@ -42,6 +42,7 @@ fn options(world: &World, number: u64, off: Option<Rule>) -> Options {
         round_bytes: world.pick(&[300, 1_000, 5_000]).unwrap_or(1),
         round_interval: ms(&[150, 600, 3_000]),
         segment_bytes: world.pick(&[1, 500, 10_000]).unwrap_or(1),
+        merge_entries: world.pick(&[3, 3, 8]).unwrap_or(3),
         cache_bytes: world.pick(&[0, 2_000, 100_000]).unwrap_or(0),
         idle_look: ms(&[100, 400]),
         lag_bound: ms(&[1_500, 20_000]),
@@ -179,6 +180,9 @@ async fn begin(cluster: &Cluster, clients: &mut Clients) {
                 clients.producers.spawn(produce);
             }
             clients.others.spawn(cluster.clone().consume(id));
+            if is_compacted(id) {
+                clients.others.spawn(cluster.clone().compact(id));
+            }
             if world.one_in(2) {
                 clients.others.spawn(cluster.clone().delete_records(id));
             }

@@ -86,11 +86,51 @@ pub struct Sent {
     pub records: i32,
 }
 
+impl Sent {
+    pub fn all(self) -> impl Iterator<Item = Record> {
+        let sequences = self.base_sequence..self.base_sequence + self.records;
+        sequences.map(move |sequence| Record { producer_id: self.producer_id, sequence })
+    }
+}
+
+/// One record as its producer sends it. All that is in it follows from these two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Record {
+    pub producer_id: i64,
+    pub sequence: i32,
+}
+
+impl Record {
+    fn number(self) -> u64 {
+        let both = self.producer_id as u64 * 1000 + self.sequence as u64;
+        both.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+    }
+
+    /// There are few, so that most come again.
+    pub fn key(self) -> u8 {
+        (self.number() % 4) as u8
+    }
+
+    /// Without one it is a tombstone.
+    pub fn has_value(self) -> bool {
+        self.number() / 4 % 3 != 0
+    }
+
+    pub fn timestamp(self) -> i64 {
+        1 + (self.number() / 12 % 50) as i64
+    }
+}
+
+/// Whether this partition is one that is compacted.
+pub fn is_compacted(id: PartitionId) -> bool {
+    id.partition == 1
+}
+
 /// All that anybody was ever told.
 #[derive(Clone, Default)]
 pub struct Truth {
-    /// By partition and base offset: what was acked or read there.
-    pub told: BTreeMap<(PartitionId, i64), Sent>,
+    /// By partition and offset: what was acked or read there.
+    pub told: BTreeMap<(PartitionId, i64), Record>,
     /// By partition and batch: the offset in its acknowledgement.
     pub acked: BTreeMap<(PartitionId, Sent), i64>,
     pub start_requested: BTreeMap<PartitionId, i64>,
@@ -103,14 +143,33 @@ impl Truth {
         if before != offset {
             return Err(format!("{sent:?} was acked at {before} and at {offset}"));
         }
-        self.told(id, sent, offset)
+        (offset..).zip(sent.all()).try_for_each(|(offset, record)| self.told(id, record, offset))
     }
 
-    pub fn told(&mut self, id: PartitionId, sent: Sent, offset: i64) -> Result<(), String> {
-        let before = *self.told.entry((id, offset)).or_insert(sent);
-        if before != sent {
-            return Err(format!("at {offset} are {before:?} and {sent:?}"));
+    pub fn told(&mut self, id: PartitionId, record: Record, offset: i64) -> Result<(), String> {
+        let before = *self.told.entry((id, offset)).or_insert(record);
+        if before != record {
+            return Err(format!("at {offset} are {before:?} and {record:?}"));
         }
         Ok(())
+    }
+
+    /// What is known of a range of offsets.
+    pub fn known(
+        &self,
+        id: PartitionId,
+        offsets: std::ops::Range<i64>,
+    ) -> impl Iterator<Item = (i64, Record)> {
+        let known = self.told.range((id, offsets.start)..(id, offsets.end.max(offsets.start)));
+        known.map(|((_, offset), record)| (*offset, *record))
+    }
+
+    /// Whether a record may be gone: it is a tombstone, or one of its key came later.
+    pub fn may_be_gone(&self, id: PartitionId, offset: i64, record: Record) -> bool {
+        let comes_again = || {
+            let mut later = self.known(id, offset + 1..i64::MAX);
+            later.any(|(_, later)| later.key() == record.key())
+        };
+        is_compacted(id) && (!record.has_value() || comes_again())
     }
 }
