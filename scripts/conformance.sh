@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # conformance.sh [PART…]: the long suites, or the named parts. Prints for each part `NAME: N passed, N failed`.
 #
-#   fuzz     every target of fuzz/ for a minute (FUZZ_SECONDS)
-#   suites   client libraries' own tests of groups, and Kafka's (15 minutes, and what they fetch)
-#   torture  KILLS (20) times kill -9 at random moments under load, stand-alone and in weed (SEED)
-#   memory   MINUTES (10) of topics that come and go, 10,000 partitions and late consumers: memory must not grow
+#   fuzz        every target of fuzz/ for a minute (FUZZ_SECONDS)
+#   compaction  Kafka's own producer fills a compacted topic ten times (2 minutes)
+#   suites      client libraries' own tests of groups, and Kafka's (15 minutes, and what they fetch)
+#   torture     KILLS (20) times kill -9 at random moments under load, stand-alone and in weed (SEED)
+#   memory      MINUTES (10) of topics that come and go, 10,000 partitions and late consumers: memory must not grow
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(fuzz suites torture memory)
+all=(fuzz compaction suites torture memory)
 parts=("$@")
 ((${#parts[@]})) || parts=("${all[@]}")
 scripts/need.sh rust c c++ || exit 1
@@ -15,6 +16,9 @@ scripts/need.sh rust c c++ || exit 1
 . scripts/brokers.sh
 
 part_fuzz() { fuzz/run.sh; }
+part_compaction() {
+  scripts/need.sh rust java && cargo build --locked --release --features cli && tests/compaction/run.py target/release/kelp
+}
 part_suites() {
   scripts/need.sh rust go python java && cargo build --locked --release --features cli && with_broker suites run_suites
 }
