@@ -123,7 +123,8 @@ impl Opener {
                         log.take_fence(fence_at, next);
                         at = next;
                     }
-                    Fenced::Taken(None) => {}
+                    // Nothing moves, but where a fault has left a gap behind it.
+                    Fenced::Taken(None) => at = fence_at,
                 }
                 continue;
             };
