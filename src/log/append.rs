@@ -222,7 +222,7 @@ impl Partition {
             }
         };
         state.is_unsure = false;
-        state.log_start_offset = opened.log_start_offset;
+        state.start_at(opened.log_start_offset);
         state.log_end_offset = opened.log_end_offset;
         state.high_watermark = opened.log_end_offset;
         if state.leader_epoch != opened.leader_epoch {

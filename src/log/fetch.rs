@@ -166,11 +166,12 @@ impl Fetch {
             let Ok(found) = &mut position.found else { continue };
             let room_bytes = position.max_bytes.saturating_sub(found.readable_bytes()) as u64;
             found.records = Vec::new();
-            let mut parked = Parked { waiting: waiting.clone(), room_bytes };
+            let offset = position.offset;
+            let mut parked = Parked { waiting: waiting.clone(), offset, room_bytes };
             let mut state = position.partition.state();
             // What came since it was read counts too.
             parked.add(state.visible_bytes - found.bounds.visible_bytes);
-            if state.failed.is_some() {
+            if state.failed.is_some() || offset < state.log_start_offset {
                 parked.wake();
             }
             state.parked.push(parked);
@@ -436,6 +437,29 @@ mod tests {
             f.store.state.send_replace(State::Fenced(Default::default()));
         });
         assert_eq!(bytes(&parked), [Err(ErrorCode::NotLeaderOrFollower)]);
+        assert_eq!(started.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_parked_fetch_is_told_at_once_when_the_log_starts_behind_it() {
+        let started = Instant::now();
+        for is_parked in [true, false] {
+            let f = Fixture::new().await;
+            for _ in 0..3 {
+                f.append(&Draft::of(&["a"])).await.unwrap();
+            }
+            let other = Position::new(f.log.partition(OTHER).await.unwrap(), 0, 1 << 20, -1);
+            let mut parked = Fetch { min_bytes: 1 << 20, ..fetch(vec![f.at(1), other]) };
+            assert!(!parked.read().await);
+            let delete = async || assert_eq!(f.partition.delete_before(2).await, Ok(2));
+            if is_parked {
+                let ((), ()) = tokio::join!(parked.wait(&f.log), delete());
+            } else {
+                delete().await;
+                parked.wait(&f.log).await;
+            }
+            assert_eq!(bytes(&parked), [Err(ErrorCode::OffsetOutOfRange), Ok(0)]);
+        }
         assert_eq!(started.elapsed(), Duration::ZERO);
     }
 

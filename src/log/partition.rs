@@ -56,6 +56,9 @@ pub struct Bounds {
     pub(super) visible_bytes: u64,
 }
 
+/// The epoch of a client that knows none, or of nobody in particular.
+pub const NO_LEADER_EPOCH: i32 = -1;
+
 impl Partition {
     pub(super) fn new(
         id: PartitionId,
@@ -108,12 +111,24 @@ impl Partition {
         })
     }
 
+    /// Deletes the records below `offset`: moves the log start there, never back and never past the
+    /// high watermark. Gives the log start as it is then. The work is to be done to its end, also if
+    /// nobody waits for it any more.
+    pub async fn delete_before(&self, offset: i64) -> Result<i64, ErrorCode> {
+        let bounds = self.bounds(NO_LEADER_EPOCH)?;
+        if offset < 0 || offset > bounds.high_watermark {
+            return Err(ErrorCode::OffsetOutOfRange);
+        }
+        Ok(self.move_log_start(offset).await?)
+    }
+
     /// Moves the log start forward, never back; gives it as it is then.
-    pub async fn move_log_start(&self, offset: i64) -> Result<i64, StoreError> {
-        let start = self.storage.set_log_start(self.id, offset).await?;
-        let mut state = self.state();
-        state.log_start_offset = state.log_start_offset.max(start);
-        Ok(state.log_start_offset)
+    pub(super) async fn move_log_start(&self, offset: i64) -> Result<i64, StoreError> {
+        if offset > self.state().log_start_offset {
+            let start = self.storage.set_log_start(self.id, offset).await?;
+            self.state().start_at(start);
+        }
+        Ok(self.state().log_start_offset)
     }
 
     /// Whether it ended because another process has it.
@@ -139,10 +154,62 @@ impl State {
         self.parked.drain(..).for_each(|parked| parked.wake());
     }
 
+    /// Moves the log start forward. A fetch that waits below it is to answer that it is out of range.
+    pub(super) fn start_at(&mut self, offset: i64) {
+        self.log_start_offset = self.log_start_offset.max(offset);
+        let below = |parked: &&Parked| parked.offset < self.log_start_offset;
+        self.parked.iter().filter(below).for_each(Parked::wake);
+    }
+
     /// Moves the high watermark over a batch of `bytes`.
     pub(super) fn advance(&mut self, high_watermark: i64, bytes: usize) {
         self.high_watermark = high_watermark;
         self.visible_bytes += bytes as u64;
         self.parked.iter_mut().for_each(|parked| parked.add(bytes as u64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::testing::Fixture;
+    use crate::record::testing::Draft;
+
+    #[tokio::test]
+    async fn the_log_start_moves_forward_only_and_over_what_is_stored_only() {
+        let f = Fixture::new().await;
+        f.append(&Draft::of(&["a", "b"])).await.unwrap();
+        f.store.hold();
+        drop(f.submit(&Draft::of(&["pending"])).await);
+        let out_of_range = Err(ErrorCode::OffsetOutOfRange);
+        for (offset, expected, start) in [
+            (-1, out_of_range, 0),
+            (3, out_of_range, 0),
+            (1, Ok(1), 1),
+            (0, Ok(1), 1),
+            (2, Ok(2), 2),
+        ] {
+            assert_eq!(f.partition.delete_before(offset).await, expected, "{offset}");
+            assert_eq!(f.bounds().log_start_offset, start);
+        }
+        f.partition.fail(StoreError::UnknownPartition);
+        let gone = Err(ErrorCode::UnknownTopicOrPartition);
+        assert_eq!(f.partition.delete_before(1).await, gone);
+    }
+
+    /// An opening may have looked before the log start moved.
+    #[tokio::test]
+    async fn a_log_start_does_not_go_back_when_the_partition_is_opened_anew() {
+        let f = Fixture::new().await;
+        f.append(&Draft::of(&["a", "b"])).await.unwrap();
+        let old = Opened { log_end_offset: 2, ..Opened::default() };
+        f.store.openings.lock().unwrap().push_back(Ok(old));
+        f.store.hold();
+        let lost = f.submit(&Draft::of(&["lost"])).await;
+        assert_eq!(f.partition.delete_before(1).await, Ok(1));
+        f.store.next().await.fail(StoreError::TimedOut);
+        assert_eq!(lost.await, Err(ErrorCode::RequestTimedOut));
+        f.partition.settle().await.unwrap();
+        assert_eq!(f.bounds().log_start_offset, 1);
     }
 }

@@ -15,6 +15,7 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 pub(super) struct Parked {
     pub waiting: Arc<Waiting>,
+    pub offset: i64,
     /// How many more bytes of this partition the fetch would take.
     pub room_bytes: u64,
 }

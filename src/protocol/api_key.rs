@@ -25,6 +25,7 @@ macro_rules! for_each_api {
                 18  => ApiVersions                           0..=5,   3..,        api_versions;
                 19  => CreateTopics                          0..=7,   5..,        create_topics;
                 20  => DeleteTopics                          0..=6,   4..,        delete_topics;
+                21  => DeleteRecords                         0..=2,   2..,        delete_records;
                 22  => InitProducerId                        0..=5,   2..,        init_producer_id;
                 23  => OffsetForLeaderEpoch                  0..=4,   4..,        offset_for_leader_epoch;
                 29  => DescribeAcls                          0..=3,   2..,        describe_acls;
@@ -44,7 +45,6 @@ macro_rules! for_each_api {
             // Those that are tables only, until their handler comes.
             described {
                 17  => SaslHandshake                         0..=1,   i16::MAX.., sasl_handshake;
-                21  => DeleteRecords                         0..=2,   2..,        delete_records;
                 24  => AddPartitionsToTxn                    0..=5,   3..,        add_partitions_to_txn;
                 25  => AddOffsetsToTxn                       0..=4,   3..,        add_offsets_to_txn;
                 26  => EndTxn                                0..=5,   3..,        end_txn;

@@ -10,6 +10,7 @@ mod broker;
 mod connection;
 mod create_partitions;
 mod create_topics;
+mod delete_records;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;

@@ -165,6 +165,7 @@ impl Storage for Held {
     }
 
     async fn set_log_start(&self, partition: PartitionId, offset: i64) -> Result<i64> {
+        self.turn().await?;
         self.memory.set_log_start(partition, offset).await
     }
 
