@@ -18,6 +18,7 @@ pub mod describe_acls;
 pub mod describe_cluster;
 pub mod describe_configs;
 pub mod describe_groups;
+pub mod describe_producers;
 pub mod describe_topic_partitions;
 pub mod fetch;
 mod fetch_sessions;

@@ -5,7 +5,7 @@ use super::lock;
 use super::waiting::Parked;
 use crate::metrics::Metrics;
 use crate::protocol::error_code::ErrorCode;
-use crate::store::producers::Producers;
+use crate::store::producers::{Producer, Producers};
 use crate::store::{Opened, PartitionId, Storage, StoreError};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -129,6 +129,18 @@ impl Partition {
             self.state().start_at(start);
         }
         Ok(self.state().log_start_offset)
+    }
+
+    /// What is known of each idempotent producer, as `describe` has it.
+    pub fn producers<T>(
+        &self,
+        describe: impl Fn(i64, &Producer) -> T,
+    ) -> Result<Vec<T>, StoreError> {
+        let state = self.state();
+        match &state.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(state.producers.iter().map(|(id, p)| describe(id, p)).collect()),
+        }
     }
 
     /// Whether it ended because another process has it.

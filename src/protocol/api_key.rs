@@ -39,6 +39,7 @@ macro_rules! for_each_api {
                 46  => ListPartitionReassignments            0..=0,   0..,        list_partition_reassignments;
                 47  => OffsetDelete                          0..=0,   i16::MAX.., offset_delete;
                 60  => DescribeCluster                       0..=2,   0..,        describe_cluster;
+                61  => DescribeProducers                     0..=0,   0..,        describe_producers;
                 74  => ListConfigResources                   0..=1,   0..,        list_config_resources;
                 75  => DescribeTopicPartitions               0..=0,   0..,        describe_topic_partitions;
             }
@@ -71,7 +72,6 @@ macro_rules! for_each_api {
                 57  => UpdateFeatures                        0..=2,   0..,        update_features;
                 58  => Envelope                              0..=0,   0..,        envelope;
                 59  => FetchSnapshot                         0..=1,   0..,        fetch_snapshot;
-                61  => DescribeProducers                     0..=0,   0..,        describe_producers;
                 62  => BrokerRegistration                    0..=4,   0..,        broker_registration;
                 63  => BrokerHeartbeat                       0..=2,   0..,        broker_heartbeat;
                 64  => UnregisterBroker                      0..=0,   0..,        unregister_broker;
