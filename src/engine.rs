@@ -4,7 +4,7 @@ mod metrics;
 
 use crate::api::Broker;
 use crate::config::Config;
-use crate::log::{compaction, retention};
+use crate::log::{compaction, expiry, retention};
 use crate::metrics::{Metrics, Text};
 use crate::net::Network;
 use crate::protocol::api_key::ApiKey;
@@ -94,6 +94,7 @@ impl Engine {
         };
         runtime.spawn(retention::run(broker.log.clone(), settings(&broker)));
         runtime.spawn(compaction::run(broker.log.clone(), settings(&broker)));
+        runtime.spawn(expiry::run(broker.log.clone(), broker.config.clone()));
         runtime.spawn(watch_state(network.clone(), broker.clone(), ended.clone()));
         Ok(Self { runtime: Some(runtime), network, broker, ended })
     }

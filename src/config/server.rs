@@ -126,6 +126,10 @@ properties! {
     log_message_timestamp_before_max_ms: i64 = i64::MAX, "log.message.timestamp.before.max.ms", Allowed::AtLeast(0), dynamic;
     /// How far a record's time may be in the future, unless its topic says otherwise.
     log_message_timestamp_after_max_ms: i64 = 3_600_000, "log.message.timestamp.after.max.ms", Allowed::AtLeast(0), dynamic;
+    /// After how long without a batch an idempotent producer is forgotten.
+    producer_id_expiration_ms: i32 = 86_400_000, "producer.id.expiration.ms", Allowed::AtLeast(1);
+    /// How often producers are looked through for those to be forgotten.
+    producer_id_expiration_check_interval_ms: i32 = 600_000, "producer.id.expiration.check.interval.ms", Allowed::AtLeast(1);
     /// The most bytes that a fetch answers.
     fetch_max_bytes: i32 = 57_671_680, "fetch.max.bytes", Allowed::AtLeast(1024);
     /// The most fetch sessions at a time; clients without one name all their partitions each time.

@@ -114,6 +114,12 @@ impl Appends {
         }
     }
 
+    pub(super) fn forget_producers(&self, producer_ids: &[i64]) {
+        if let Some(state) = &mut self.lock().producers {
+            producer_ids.iter().for_each(|id| state.producers.remove(*id));
+        }
+    }
+
     /// Submits a run of appends, without the lock: an operation may be answered at once.
     fn send(self: &Arc<Self>, run: Vec<Waiting>) {
         let slices = slices(&run);

@@ -290,6 +290,12 @@ impl Storage for HostStorage {
         }
     }
 
+    fn forget_producers(&self, id: PartitionId, producer_ids: &[i64]) {
+        if let Some(partition) = lock(&self.partitions).get(&id) {
+            partition.forget_producers(producer_ids);
+        }
+    }
+
     async fn read(
         &self,
         id: PartitionId,

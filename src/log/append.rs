@@ -98,7 +98,7 @@ impl Partition {
                     new.batch.set_append_time(wall_clock_ms());
                 }
                 state.log_end_offset = new.batch.header.next_offset();
-                state.producers.apply(&new.batch.header);
+                state.note_producer(&new.batch.header);
                 self.submit(&mut new);
                 state.pending.push_back(new);
             }

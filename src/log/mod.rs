@@ -10,6 +10,7 @@
 pub mod append;
 pub mod compaction;
 pub mod epochs;
+pub mod expiry;
 pub mod fetch;
 pub mod idempotence;
 pub mod offsets;

@@ -1,6 +1,7 @@
 //! One partition that is open: where its log stands, what is under way, who waits.
 
 use super::append::Pending;
+use super::expiry::Appended;
 use super::lock;
 use super::waiting::Parked;
 use crate::metrics::Metrics;
@@ -29,6 +30,7 @@ pub(super) struct State {
     pub epoch_start_offset: i64,
     /// What all batches up to the log end say of their producers, the pending ones too.
     pub producers: Producers,
+    pub appended: Appended,
     /// Batches that have their place and are not yet stored, in the order of their offsets.
     pub pending: VecDeque<Pending>,
     /// A task waits for the first of the pending batches.
@@ -73,6 +75,7 @@ impl Partition {
             leader_epoch: opened.leader_epoch,
             epoch_start_offset: opened.log_end_offset,
             producers: opened.producers,
+            appended: Appended::new(),
             pending: VecDeque::new(),
             is_committing: false,
             is_unsure: false,

@@ -139,6 +139,10 @@ impl Storage for Scripted {
         Box::pin(async { answered.await.unwrap_or(Err(StoreError::TimedOut)) })
     }
 
+    fn forget_producers(&self, partition: PartitionId, producer_ids: &[i64]) {
+        self.memory.forget_producers(partition, producer_ids);
+    }
+
     async fn read(
         &self,
         partition: PartitionId,

@@ -166,6 +166,12 @@ impl Storage for Memory {
         Box::pin(std::future::ready(done))
     }
 
+    fn forget_producers(&self, id: PartitionId, producer_ids: &[i64]) {
+        if let Ok(partition) = self.lock().partition(id) {
+            producer_ids.iter().for_each(|id| partition.producers.remove(*id));
+        }
+    }
+
     async fn read(
         &self,
         id: PartitionId,

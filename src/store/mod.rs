@@ -206,6 +206,10 @@ pub trait Storage: Send + Sync + 'static {
         batches: Vec<Batch>,
     ) -> BoxFuture<'static, Result<i64>>;
 
+    /// Drops what is known of idempotent producers that have appended nothing for long, and have
+    /// nothing under way. A later opening may know of them again.
+    fn forget_producers(&self, partition: PartitionId, producer_ids: &[i64]);
+
     /// Reads whole batches from the one that holds `offset` on, as slices in order, up to
     /// `max_bytes`; the first batch comes whole however long it is if `at_least_one`. Nothing at
     /// or above the end of what is committed; [`StoreError::OffsetOutOfRange`] below the log start

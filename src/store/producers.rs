@@ -1,7 +1,7 @@
 //! What a partition's batches say of their idempotent producers.
 //!
 //! It is only a summary of batches, in their order: whoever folds the same batches gets the same
-//! state. What follows from it for a new batch is decided in the log's room.
+//! state, but for producers that were dropped. What follows from it for a new batch is decided in the log's room.
 //!
 //! Source: KIP-98; `ProducerStateEntry` of Apache Kafka keeps the same five batches.
 
@@ -56,6 +56,10 @@ impl Producers {
     /// Sets what is known of one producer: how a snapshot is read back.
     pub fn insert(&mut self, producer_id: i64, producer: Producer) {
         Arc::make_mut(&mut self.by_id).insert(producer_id, producer);
+    }
+
+    pub fn remove(&mut self, producer_id: i64) {
+        Arc::make_mut(&mut self.by_id).remove(&producer_id);
     }
 
     /// Takes in a stamped batch that was appended behind all before.

@@ -147,6 +147,10 @@ impl Storage for Held {
         })
     }
 
+    fn forget_producers(&self, partition: PartitionId, producer_ids: &[i64]) {
+        self.memory.forget_producers(partition, producer_ids);
+    }
+
     async fn read(
         &self,
         partition: PartitionId,

@@ -287,6 +287,14 @@ impl Journal {
         Ok(inner.log.layout(partition))
     }
 
+    /// Who replays the journal from an older checkpoint than the next one knows them again: all that
+    /// follows from it is that they are forgotten later.
+    pub(super) fn forget_producers(&self, partition: PartitionId, producer_ids: &[i64]) {
+        if let Some(partition) = self.lock().log.image.partitions.get_mut(&partition) {
+            producer_ids.iter().for_each(|id| partition.producers.remove(*id));
+        }
+    }
+
     /// The writer. Ends when this process is fenced, or closed and all is stored; who waits still
     /// is answered then.
     pub(super) async fn run(self: Arc<Self>) -> End {

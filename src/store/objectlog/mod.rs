@@ -430,6 +430,13 @@ impl Storage for ObjectLog {
         })
     }
 
+    fn forget_producers(&self, partition: PartitionId, producer_ids: &[i64]) {
+        // A store that does not serve has nothing to forget.
+        if let Ok(journal) = self.shared.journal(partition) {
+            journal.forget_producers(partition, producer_ids);
+        }
+    }
+
     async fn read(
         &self,
         partition: PartitionId,

@@ -145,6 +145,33 @@ async fn who_is_taken_over_acks_nothing_more_and_names_the_successor() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_forgotten_producer_is_known_again_by_what_it_appends_then() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    let known = async |log: &ObjectLog| {
+        let producers = log.open(partition(0)).await.unwrap().producers;
+        producers.get(1000).map_or(0, |producer| producer.batches.len())
+    };
+    log.append(partition(0), 0, batches(0, &[1, 1])).await.unwrap();
+    log.forget_producers(partition(0), &[7, 1000]);
+    log.forget_producers(partition(1), &[1000]);
+    assert_eq!(known(&log).await, 0);
+    log.append(partition(0), 2, batches(2, &[1])).await.unwrap();
+    assert_eq!(known(&log).await, 1);
+    drop(log);
+
+    let log = open(&objects, options()).await;
+    assert_eq!(known(&log).await, 3, "the journal has it all");
+    log.forget_producers(partition(0), &[1000]);
+    log.append(partition(0), 3, batches(3, &[1])).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let committed = log.committed(true);
+    drop(log);
+    let log = open(&objects, options()).await;
+    assert_eq!((known(&log).await, log.committed(true)), (1, committed), "and a checkpoint not");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deleted_topic_takes_its_segments_with_it() {
     let objects = Arc::new(Memory::default());
     let log = open(&objects, options()).await;
