@@ -1,4 +1,5 @@
-//! Names the shared library, and, with the feature `header`, makes `kelp.h` from `src/ffi/`.
+//! Names the shared library; with the feature `header`, makes `kelp.h` from `src/ffi/`; with `filer`, the filer's
+//! messages from `proto/`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -8,6 +9,18 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     #[cfg(feature = "header")]
     header::write();
+    #[cfg(feature = "filer")]
+    messages_of_the_filer();
+}
+
+/// Without `protoc`, which is not on every machine.
+#[cfg(feature = "filer")]
+fn messages_of_the_filer() {
+    println!("cargo::rerun-if-changed=proto");
+    let files = protox::compile(["proto/filer.proto"], ["proto"]).expect("proto/ is valid");
+    // Content is lent to requests, not copied into them.
+    let written = prost_build::Config::new().bytes(["."]).compile_fds(files);
+    written.expect("OUT_DIR can be written");
 }
 
 #[cfg(feature = "header")]

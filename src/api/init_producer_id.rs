@@ -18,7 +18,7 @@ pub async fn handle(cx: &Context, request: Request) -> Response {
 }
 
 async fn assign(cx: &Context, request: &Request) -> Result<i64, ErrorCode> {
-    let has_id = request.producer_id != NONE.into();
+    let has_id = request.producer_id != i64::from(NONE);
     if has_id != (request.producer_epoch != NONE) {
         return Err(ErrorCode::InvalidRequest);
     }

@@ -4,6 +4,8 @@
 pub mod contract;
 pub mod counted;
 pub mod directory;
+#[cfg(feature = "filer")]
+pub mod filer;
 pub mod memory;
 
 use super::StoreError;
