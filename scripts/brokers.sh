@@ -5,6 +5,7 @@
 #
 #   weed                 Kelp in weed, records in its filer
 #   alone                kelp serve on a directory
+#   alone-filer          kelp serve on a filer
 #   suites               the same, with what tests/suites/README.md asks for
 #   memory-host          the Go in-memory host of kelp_storage
 #   memory-host-dynamic  the same, linked with an installed libkelp.so
@@ -31,6 +32,7 @@ broker_command() { # NAME PORT DATA
   case $1 in
   weed) echo "PORT=$2 DATA=$3 scripts/run.sh" ;;
   alone) echo "target/release/kelp serve --listen 127.0.0.1:$2 --data $3" ;;
+  alone-filer) echo "tests/weed.sh alone $3 $2" ;;
   suites)
     echo "target/release/kelp serve --data $3 --listen 127.0.0.1:$2 --advertise localhost:$2" \
       "--listen 127.0.0.1:$(($2 + 3)) --advertise 127.0.0.1:$(($2 + 4))" \

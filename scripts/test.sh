@@ -3,14 +3,15 @@
 # in build/test/PART.log; the minutes of each part are printed at the end.
 #
 #   build    weed, kelp, hosts in memory         go       the Go binding, the filer, the gateway
-#   lint     formatting, clippy, go vet          cases    reported failures of Kafka servers, on three brokers
+#   lint     formatting, clippy, go vet          cases    reported failures of Kafka servers, on four brokers
 #   rust     unit, API, ABI and C host tests     clients  Kafka's client libraries write and read
 #   sim      simulations: object log, groups      crash    kill -9, take-over
 #   messages every message against Kafka's own classes
 #   groups   Kafka's client libraries in groups
+#   filer    objects on a filer, from Rust
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(build lint rust messages sim go cases clients groups crash)
+all=(build lint rust messages sim go filer cases clients groups crash)
 parts=("$@")
 ((${#parts[@]})) || parts=("${all[@]}")
 scripts/need.sh rust go c python java node || exit 1
@@ -42,6 +43,8 @@ part_go() {
   (cd go-bindings && GODEBUG=cgocheck=1 go test -count=1 -race -v ./...) && (cd go-bindings/weed && go test -count=1 -v ./...)
 }
 
+part_filer() { tests/filer.sh; }
+
 # The cases of issue trackers that need what Kelp has so far.
 cases=(01 02 03 04 05 06 08 09 10 11 12 13 14 15 16 18 20 21 22 23 24 25 26)
 run_cases() { # NAME ADDRESS
@@ -57,6 +60,9 @@ part_cases() {
   for broker in weed alone memory-host; do
     with_broker "$broker" run_cases "cases-on-$broker" || bad=1
   done
+  # Those that ask a store for something: all else is the same as above.
+  local cases=(03 06 08 11 12 13 14 16 18 26)
+  with_broker alone-filer run_cases cases-on-alone-filer || bad=1
   return $bad
 }
 part_clients() {

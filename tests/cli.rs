@@ -157,8 +157,13 @@ fn what_makes_no_sense_is_said() {
     let with = |more: &[&'static str]| refused(&[&memory[..], more].concat());
     assert!(with(&["--set", "log.dirs=/tmp"]).contains("unknown property log.dirs"));
     assert!(with(&["--set", "num.partitions=0"]).contains("Value must be at least 1"));
-    assert!(with(&["--data", "elsewhere"]).contains("--data DIR or --memory"));
+    for place in [["--data", "elsewhere"], ["--filer", "localhost:8888"]] {
+        assert!(with(&place).contains("--data DIR, --filer HOST:PORT or --memory"));
+    }
+    assert!(with(&["--take-over"]).contains("belong to --filer"));
     assert!(with(&["--nonsense"]).contains("--nonsense"));
+    let filer = ["--listen", "127.0.0.1:0", "--filer", "localhost"];
+    assert!(refused(&filer).contains("\"localhost\" is not HOST:PORT or HOST:PORT.GRPC_PORT"));
     assert!(refused(&["--memory"]).contains("--listen HOST:PORT"));
     assert!(refused(&["--memory", "--listen", "9092"]).contains("\"9092\" is not HOST:PORT"));
     assert!(refused(&["--memory", "--advertise", "a:1"]).contains("behind a --listen"));

@@ -7,10 +7,11 @@ use kelp::config::Config;
 use kelp::config::listeners::Address;
 use kelp::config::server::{properties, property};
 use kelp::engine::{Backend, Engine, EngineError, ThreadOptions};
-use kelp::store::State;
 use kelp::store::objects::Objects;
 use kelp::store::objects::directory::{Directory, Durability};
+use kelp::store::objects::filer::{self, Filer};
 use kelp::store::objects::memory::Memory;
+use kelp::store::{Owner, State};
 use lexopt::Arg::{Long, Short, Value};
 use lexopt::ValueExt;
 use std::error::Error;
@@ -22,9 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 const USAGE: &str = "\
-Usage: kelp serve --listen HOST:PORT [--advertise HOST:PORT] (--data DIR | --memory) [OPTIONS]
+Usage: kelp serve --listen HOST:PORT [--advertise HOST:PORT]
+                  (--data DIR | --filer HOST:PORT | --memory) [OPTIONS]
 
   --listen HOST:PORT      where clients connect; may be repeated. Without it, what the property
                           listeners says
@@ -32,6 +35,11 @@ Usage: kelp serve --listen HOST:PORT [--advertise HOST:PORT] (--data DIR | --mem
   --data DIR              keep all data in this directory
   --fsync                 with --data: write to the disk before answering, not only to the
                           operating system
+  --filer HOST:PORT       keep all data on this SeaweedFS filer; HOST:PORT.GRPC_PORT if its gRPC is
+                          not at PORT + 10000. Several, with commas, must share one store
+  --filer-dir DIR         the filer's directory that holds everything; without it, /kelp
+  --take-over             with --filer: take the data over at once from a broker that has it,
+                          instead of standing by
   --memory                keep all data in memory: it is gone when the broker ends
   --config FILE           Kafka's server properties, one NAME=VALUE a line
   --set NAME=VALUE        one of these properties; may be repeated
@@ -63,6 +71,7 @@ struct Options {
 enum Place {
     Memory,
     Directory(PathBuf, Durability),
+    Filer(filer::Options),
 }
 
 #[derive(Default)]
@@ -70,6 +79,9 @@ struct Arguments {
     listen: Vec<(Address, Option<Address>)>,
     data: Option<PathBuf>,
     fsync: bool,
+    filer: Option<String>,
+    filer_dir: Option<String>,
+    take_over: bool,
     memory: bool,
     files: Vec<String>,
     set: Vec<String>,
@@ -79,14 +91,14 @@ struct Arguments {
 impl Options {
     fn parse() -> Result<Self> {
         let arguments = Arguments::parse()?;
-        let durability = if arguments.fsync { Durability::Machine } else { Durability::Process };
-        let place = match (&arguments.data, arguments.memory) {
-            (Some(directory), false) => Place::Directory(directory.clone(), durability),
-            (None, true) => Place::Memory,
-            _ => return Err("say where the data is kept: --data DIR or --memory".into()),
-        };
-        // A directory is held by its lock, and nobody else sees this memory.
-        let mut set: Vec<(&str, &str)> = vec![("kelp.registration", "false")];
+        let place = arguments.place()?;
+        let mut set: Vec<(&str, &str)> = vec![match &place {
+            Place::Filer(_) => {
+                ("kelp.takeover", if arguments.take_over { "true" } else { "false" })
+            }
+            // A directory is held by its lock, and nobody else sees this memory.
+            Place::Directory(..) | Place::Memory => ("kelp.registration", "false"),
+        }];
         for text in &arguments.files {
             set.extend(properties(text)?);
         }
@@ -123,6 +135,9 @@ impl Arguments {
                 }
                 Long("data") => read.data = Some(parser.value()?.into()),
                 Long("fsync") => read.fsync = true,
+                Long("filer") => read.filer = Some(parser.value()?.string()?),
+                Long("filer-dir") => read.filer_dir = Some(parser.value()?.string()?),
+                Long("take-over") => read.take_over = true,
                 Long("memory") => read.memory = true,
                 Long("config") => {
                     let path = parser.value()?;
@@ -145,6 +160,25 @@ impl Arguments {
         }
     }
 
+    fn place(&self) -> Result<Place> {
+        if self.filer.is_none() && (self.filer_dir.is_some() || self.take_over) {
+            return Err("--filer-dir and --take-over belong to --filer HOST:PORT".into());
+        }
+        let durability = if self.fsync { Durability::Machine } else { Durability::Process };
+        match (&self.data, &self.filer, self.memory) {
+            (Some(directory), None, false) => Ok(Place::Directory(directory.clone(), durability)),
+            (None, Some(filers), false) => Ok(Place::Filer(filer::Options {
+                filers: filers.split(',').map(str::parse).collect::<Result<_, _>>()?,
+                directory: self.filer_dir.as_deref().unwrap_or(filer::Options::DIRECTORY).into(),
+                timeout: filer::Options::TIMEOUT,
+            })),
+            (None, None, true) => Ok(Place::Memory),
+            _ => {
+                Err("say where the data is kept: --data DIR, --filer HOST:PORT or --memory".into())
+            }
+        }
+    }
+
     /// The values of `listeners` and `advertised.listeners`.
     fn listeners(&self) -> (String, String) {
         let name = |i: usize| format!("LISTENER_{i}");
@@ -164,15 +198,16 @@ fn address(text: &str) -> Result<Address> {
 fn serve(options: Options) -> Result<()> {
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).init();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let objects: Arc<dyn Objects> = match options.place {
         Place::Memory => Arc::new(Memory::default()),
         Place::Directory(path, durability) => Arc::new(Directory::open(&path, durability)?),
+        Place::Filer(options) => Arc::new(runtime.block_on(Filer::open(options))?),
     };
     let binds = options.config.endpoints.iter().map(|listener| listener.bind.clone());
     let listen: Vec<Address> = binds.collect();
     let engine = Engine::new(options.config, Backend::Objects(objects), ThreadOptions::default())?;
     let engine = Arc::new(engine);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(run(&engine, &listen, options.metrics));
     engine.stop(DRAIN);
     outcome
@@ -188,10 +223,7 @@ async fn run(engine: &Arc<Engine>, listen: &[Address], metrics: Option<Address>)
     };
     let serving = async {
         let mut state = engine.state();
-        let opened = |state: &State| matches!(state, State::Serving | State::Failed(_));
-        if let State::Failed(reason) = &*state.wait_for(opened).await? {
-            return Err(reason.clone().into());
-        }
+        opened(&mut state).await?;
         let mut places = Vec::new();
         for address in listen {
             let port = bind(engine, address).map_err(|e| format!("{address}: {e}"))?;
@@ -199,20 +231,40 @@ async fn run(engine: &Arc<Engine>, listen: &[Address], metrics: Option<Address>)
         }
         println!("kelp serves on {}{metrics}", places.join(", "));
         engine.ended().wait_for(|ended| *ended).await?;
-        match &*state.borrow() {
-            State::Fenced(owner) => Err(format!(
-                "the broker at {} (host {}, pid {}) took the data over",
-                owner.address, owner.host, owner.pid
-            )
-            .into()),
-            other => Err(format!("the store ended: {other:?}").into()),
-        }
+        Err(end_of(&state.borrow()).into())
     };
     tokio::select! {
         ended = serving => ended,
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
+}
+
+/// Waits until the store serves, and says for whom it has to wait.
+async fn opened(state: &mut watch::Receiver<State>) -> Result<()> {
+    loop {
+        match &*state.borrow_and_update() {
+            State::Opening => {}
+            State::Serving => return Ok(()),
+            State::Standby(owner) => {
+                println!("kelp stands by and does not listen: {} has the data", name(owner));
+            }
+            ended @ (State::Fenced(_) | State::Failed(_)) => return Err(end_of(ended).into()),
+        }
+        state.changed().await?;
+    }
+}
+
+fn end_of(state: &State) -> String {
+    match state {
+        State::Fenced(owner) => format!("{} took the data over", name(owner)),
+        State::Failed(reason) => reason.clone(),
+        other => format!("the store ended: {other:?}"),
+    }
+}
+
+fn name(owner: &Owner) -> String {
+    format!("the broker at {} (host {}, pid {})", owner.address, owner.host, owner.pid)
 }
 
 /// Tells the engine's metrics in a task of its own; gives what is said of that.

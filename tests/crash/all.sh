@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# all.sh: the scenarios of README.md on Kelp: stand-alone and in weed it is killed and started again; of two gateways on one filer, one takes
-# over from the other. Expects what `scripts/test.sh build` made. Ends with `N passed, N failed`.
+# all.sh: the scenarios of README.md on Kelp: stand-alone and in weed it is killed and started again; of two brokers on one filer, gateways in weed
+# or stand-alone, one takes over from the other. Expects what `scripts/test.sh build` made. Ends with `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/brokers.sh
@@ -20,17 +20,18 @@ kills() { # SCENARIO BROKER COUNT
   tests/crash/run.sh -within 30s -kills "$3" "$1" "127.0.0.1:$port" "$(broker_command "$2" "$port" "$data")"
 }
 
-# Two gateways on the filer of one SeaweedFS.
-two_gateways() { # SCENARIO [FLAG OF THE SECOND]
-  local data=$PWD/build/crash/$1 port server status
+# Brokers on the filer of one SeaweedFS, each a `gateway` in weed or `kelp` by itself.
+on_one_filer() { # SCENARIO FIRST [SECOND [FLAG OF THE SECOND]]
+  local data=$PWD/build/crash/$1-$2-${3:-} port server status
   rm -rf "$data" && mkdir -p "$data"
-  # SeaweedFS has the first seven, the gateways the last two.
+  # SeaweedFS has the first seven, the brokers the last two.
   port=$(free_port 9)
   tests/weed.sh server "$data" "$port" >"$data/server.log" 2>&1 &
   server=$!
   await_port $((port + 5)) 60 "$server" || { tail -n 20 "$data/server.log"; return 1; }
-  tests/crash/run.sh "$1" "127.0.0.1:$((port + 7))" "tests/weed.sh gateway $data $port $((port + 7))" \
-    "127.0.0.1:$((port + 8))" "tests/weed.sh gateway $data $port $((port + 8)) ${2:-}"
+  local brokers=("127.0.0.1:$((port + 7))" "tests/weed.sh $2 $data $port $((port + 7))")
+  [[ -z ${3:-} ]] || brokers+=("127.0.0.1:$((port + 8))" "tests/weed.sh $3 $data $port $((port + 8)) ${4:-}")
+  tests/crash/run.sh "$1" "${brokers[@]}"
   status=$?
   kill -TERM "$server" && wait "$server"
   return $status
@@ -38,8 +39,12 @@ two_gateways() { # SCENARIO [FLAG OF THE SECOND]
 
 scenario "kelp serve is killed twice" kills restart alone 2
 scenario "weed is killed twice" kills restart weed 2
+scenario "kelp serve on a filer is killed twice" on_one_filer restart kelp
 scenario "kelp serve is killed at any moment" kills torture alone 3
-scenario "a paused gateway is taken over" two_gateways takeover -takeover
-scenario "a second gateway stands by" two_gateways standby
+scenario "a paused gateway is taken over" on_one_filer takeover gateway gateway -takeover
+scenario "a second gateway stands by" on_one_filer standby gateway gateway
+# What one has written the other reads.
+scenario "kelp serve takes over from a paused gateway" on_one_filer takeover gateway kelp --take-over
+scenario "a gateway stands by for kelp serve" on_one_filer standby kelp gateway
 echo "$passed passed, $failed failed"
 ((failed == 0))
