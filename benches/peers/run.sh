@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh [BROKER...]: the same load on each of these brokers, started here: kelp (stand-alone), weed (Kelp in SeaweedFS), kafka (Apache Kafka).
-# Without names, all three. kafka-again is a second Apache Kafka: what the table says of it is the noise of the machine.
+# run.sh [BROKER...]: the same load on each of these brokers, started here: kelp (stand-alone on a directory), weed (Kelp in SeaweedFS), kelp-filer
+# (stand-alone on a filer of SeaweedFS), kafka (Apache Kafka). Without names, all four. kafka-again is a second Apache Kafka: what the table says of it is the noise of the machine.
 #
 # ROUNDS=3 DURATION=20s MAX_BYTES=2147483648 (of a produce workload) WARM=30 (seconds under load for a JVM first) PORT=19500 (the first of 30 ports)
 # WORKLOADS="produce-1 consume-1 produce-4 consume-4 latency commits-1 commits-100 join-100 idle-5000" DATA=build/bench (deleted first)
@@ -13,13 +13,15 @@ read -ra workloads <<<"${WORKLOADS:-produce-1 consume-1 produce-4 consume-4 late
 setting=group.initial.rebalance.delay.ms=0
 flags=(-duration "${DURATION:-20s}" -max-bytes "${MAX_BYTES:-2147483648}")
 brokers=("$@")
-[[ $# -gt 0 ]] || brokers=(kelp weed kafka)
+[[ $# -gt 0 ]] || brokers=(kelp weed kelp-filer kafka)
 
 start_kelp() {
   local binary=$root/target/release/kelp
   [[ -x $binary ]] || { echo "$binary is missing: cargo build --release --features cli" >&2; exit 1; }
   spawn kelp "$binary" serve --listen "127.0.0.1:$1" --data "$data/kelp/data" --set $setting
 }
+# Its session has the server of the filer too: what it costs is counted, as it is for weed.
+start_kelp-filer() { spawn kelp-filer "$root/tests/weed.sh" alone "$data/kelp-filer/data" "$1" --set $setting; }
 start_weed() { PORT=$1 DATA=$data/weed/data SET=$setting spawn weed "$root/scripts/run.sh"; }
 start_kafka() { spawn "${2:-kafka}" "$root/tests/peers/apache-kafka.sh" start "$data/${2:-kafka}/data" "$1" $setting; }
 start_kafka-again() { start_kafka "$1" kafka-again; }
