@@ -329,7 +329,7 @@ mod tests {
         let brought = sets(&[control.clone(), data], 2).concat();
         assert_eq!(Messages::new(&brought).map(|m| m.unwrap().offset).collect::<Vec<_>>(), [1]);
         // Nothing is behind it yet: the client waits for that.
-        assert_eq!(sets(std::slice::from_ref(&control), 1).concat(), []);
+        assert_eq!(sets(std::slice::from_ref(&control), 1).concat(), [0u8; 0]);
         // Something is, but did not fit. To the client it looks like a longer message that was cut.
         let brought = sets(&[control], 2).concat();
         let length = i32::from_be_bytes(brought[8..12].try_into().unwrap());

@@ -3,7 +3,7 @@
 
 use super::definition::{Allowed, Type};
 use super::server::Property;
-use Allowed::{Any, AtLeast, Between, Fraction, OneOf};
+use Allowed::{Any, AtLeast, Between, OneOf};
 use Type::{Boolean, Double, Int, Long, Short};
 
 macro_rules! hints {

@@ -320,37 +320,6 @@ impl Config {
         usize::try_from(self.queued_max_request_bytes).ok().filter(|bytes| *bytes > 0)
     }
 
-    /// The most exact of three properties counts; less than zero is never.
-    fn read_retention(&mut self) -> Result<(), ConfigError> {
-        const MS: &str = "log.retention.ms";
-        let coarser = [
-            ("log.retention.minutes", i64::from(self.log_retention_minutes) * 60_000),
-            ("log.retention.hours", i64::from(self.log_retention_hours) * 3_600_000),
-        ];
-        let named = coarser.into_iter().find(|(name, _)| self.set.contains_key(name));
-        let (name, ms) = match named {
-            Some(named) if !self.set.contains_key(MS) => named,
-            _ => (MS, self.log_retention_ms),
-        };
-        if ms == 0 {
-            return Err(ConfigError::NoRetention(name));
-        }
-        self.log_retention_ms = ms.max(-1);
-        // So that a topic without a time of its own is told the one that counts.
-        if self.set.contains_key(name) {
-            self.set.insert(MS, self.log_retention_ms.to_string());
-        }
-        Ok(())
-    }
-
-    fn read_roll(&mut self) {
-        const MS: &str = "log.roll.ms";
-        if self.set.contains_key("log.roll.hours") && !self.set.contains_key(MS) {
-            self.log_roll_ms = i64::from(self.log_roll_hours) * 3_600_000;
-            self.set.insert(MS, self.log_roll_ms.to_string());
-        }
-    }
-
     /// Where others are told that this broker is: at its first listener.
     pub fn address(&self) -> String {
         let first = self.endpoints.first();
@@ -465,7 +434,8 @@ mod tests {
         assert_eq!(config.offsets_topic_segment_bytes, 100 << 20);
         assert_eq!(config.offsets_commit_timeout_ms, 5000);
         let week_ms = 7 * 24 * 60 * 60 * 1000;
-        assert_eq!((config.log_retention_ms, config.log_retention_bytes), (week_ms, -1));
+        assert_eq!(config.in_force("log.retention.ms"), Some(week_ms.to_string()));
+        assert_eq!(config.log_retention_bytes, -1);
         assert_eq!(config.log_retention_check_interval_ms, 5 * 60 * 1000);
     }
 

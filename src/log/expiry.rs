@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(f.known(), [2, 3]);
 
         f.log.expire_producers(wall_clock_ms()).await;
-        assert_eq!(f.known(), []);
+        assert_eq!(f.known(), [0i64; 0]);
     }
 
     #[tokio::test]
@@ -136,7 +136,7 @@ mod tests {
         f.produce(1, 1, now - 3 * DAY_MS).await.unwrap();
         f.restart().await;
         f.log.expire_producers(now - DAY_MS).await;
-        assert_eq!(f.known(), []);
+        assert_eq!(f.known(), [0i64; 0]);
     }
 
     /// KIP-360.

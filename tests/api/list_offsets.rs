@@ -102,8 +102,8 @@ fn version_0_answers_a_list() {
     assert_eq!(offsets(-2, 9), [0]);
     assert_eq!(offsets(T + 41, 9), [2, 0]);
     assert_eq!(offsets(T + 81, 1), [4], "all is before this time");
-    assert_eq!(offsets(-1, 0), []);
-    assert_eq!(offsets(-1, -1), []);
+    assert_eq!(offsets(-1, 0), [0i64; 0]);
+    assert_eq!(offsets(-1, -1), [0i64; 0]);
     let code = ask(&broker, 0, question(-3)).error_code;
     assert_eq!(code, ErrorCode::UnsupportedVersion);
 }
