@@ -43,10 +43,18 @@ impl Broker {
         Self::new(Backend::Objects(objects), properties)
     }
 
+    /// A broker that deletes what is a week old.
+    pub(crate) fn that_deletes(properties: &str) -> Self {
+        Self::with_all(Backend::Storage(Arc::new(Memory::default())), properties)
+    }
+
     fn new(backend: Backend, properties: &str) -> Self {
         // Tests write records of long ago.
-        let own = "num.io.threads=2\nlog.retention.ms=-1\n";
-        let config = Config::from_text(&format!("{own}{properties}")).unwrap();
+        Self::with_all(backend, &format!("log.retention.ms=-1\n{properties}"))
+    }
+
+    fn with_all(backend: Backend, properties: &str) -> Self {
+        let config = Config::from_text(&format!("num.io.threads=2\n{properties}")).unwrap();
         let engine = Engine::new(config, backend, ThreadOptions::default()).unwrap();
         let port = engine.listen("127.0.0.1:0").unwrap();
         Self { engine, port }

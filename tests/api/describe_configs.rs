@@ -196,7 +196,7 @@ const OF_KAFKA: &[(&str, &str, i8, &str)] = &[
 
 #[test]
 fn a_topic_has_all_configs_of_kafka_with_its_values_types_and_synonyms() {
-    let broker = Broker::start();
+    let broker = Broker::that_deletes("");
     broker.create("plain", 1);
     let described = ask(&broker, 4, TOPIC, "plain", None);
     let told = described.configs.iter().map(|config| {
@@ -212,7 +212,7 @@ fn a_topic_has_all_configs_of_kafka_with_its_values_types_and_synonyms() {
 
 #[test]
 fn most_of_a_brokers_properties_are_read_only() {
-    let broker = Broker::with("num.partitions=4");
+    let broker = Broker::that_deletes("num.partitions=4");
     let partitions = one(&broker, 4, BROKER, "1", "num.partitions");
     assert_eq!((partitions.value.as_deref(), partitions.config_source), (Some("4"), OF_BROKER));
     assert!(partitions.read_only);

@@ -12,12 +12,11 @@
 use super::Options;
 use super::faults::Rule;
 use super::format::{self, Body, Frame, Object, Placed};
-use super::keys::{Keys, Name, Position};
+use super::keys::{Keys, Position};
 use super::log::Log;
 use super::opening::Opening;
 use super::putting::{self, Outcome};
 use crate::record::batch::Batch;
-use crate::store::layout::Layout;
 use crate::store::objects::Objects;
 use crate::store::{EpochStart, Opened, PartitionId, Result, State, StoreError};
 use std::collections::{BTreeMap, VecDeque};
@@ -273,18 +272,6 @@ impl Journal {
         self.check_fresh(&inner)?;
         let state = inner.log.image.partitions.get(&partition);
         Ok(state.map(|state| state.epochs.clone()).unwrap_or_default())
-    }
-
-    /// A name for a segment: none is given twice.
-    pub(super) fn next_segment(&self) -> Name {
-        let epoch = if self.options.faults.keep(Rule::UniqueNames) { self.epoch } else { 0 };
-        Name { epoch, count: self.lock().log.next_segment() }
-    }
-
-    pub(super) fn layout(&self, partition: PartitionId) -> Result<Layout> {
-        let inner = self.lock();
-        self.check_fresh(&inner)?;
-        Ok(inner.log.layout(partition))
     }
 
     /// Who replays the journal from an older checkpoint than the next one knows them again: all that

@@ -20,7 +20,7 @@ use super::state::Entry;
 use crate::record::batch::{Batch, Header};
 use crate::record::filter::emptied;
 use crate::store::objects::ObjectError;
-use crate::store::{Filter, PartitionId, Result, StoreError};
+use crate::store::{Filter, Layout, PartitionId, Result, StoreError};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
@@ -49,6 +49,18 @@ impl Run {
 }
 
 impl Journal {
+    /// A name for a segment: none is given twice.
+    pub(super) fn next_segment(&self) -> Name {
+        let epoch = if self.options.faults.keep(Rule::UniqueNames) { self.epoch } else { 0 };
+        Name { epoch, count: self.lock().log.next_segment() }
+    }
+
+    pub(super) fn layout(&self, partition: PartitionId) -> Result<Layout> {
+        let inner = self.lock();
+        self.check_fresh(&inner)?;
+        Ok(inner.log.layout(partition))
+    }
+
     /// The batches of a segment from `offset` on, and where those end; `None` behind all segments.
     /// The cache is left as it is: who reads so reads everything, once.
     pub(super) async fn read_settled(
