@@ -10,6 +10,7 @@
 //! bytes until its outcome is known, however long that takes and whoever still waits for it.
 
 use super::Options;
+use super::ahead::Reads;
 use super::faults::Rule;
 use super::format::{self, Body, Frame, Object, Placed};
 use super::keys::{Keys, Position};
@@ -40,6 +41,8 @@ pub(super) struct Journal {
     inner: Mutex<Inner>,
     /// Something to do for the writer.
     submitted: Notify,
+    /// Something to read ahead.
+    pub ahead: Notify,
     /// Something was committed, or this process was fenced. It wakes in the order of waiting: a
     /// watch would wake by chance, and no two runs of a simulation would be alike.
     pub progress: Notify,
@@ -65,6 +68,7 @@ pub(super) struct Inner {
     pub proof: Instant,
     pub is_fenced: bool,
     closing: bool,
+    pub reads: Reads,
 }
 
 pub(super) struct Submitted {
@@ -140,6 +144,7 @@ impl Journal {
             proof,
             is_fenced: false,
             closing: false,
+            reads: Reads::default(),
         };
         Self {
             objects,
@@ -150,6 +155,7 @@ impl Journal {
             state,
             inner: Mutex::new(inner),
             submitted: Notify::new(),
+            ahead: Notify::new(),
             progress: Notify::new(),
             list_changed: Notify::new(),
             rewriting: tokio::sync::Mutex::default(),
