@@ -22,8 +22,10 @@ use crate::store::objects::Objects;
 use crate::store::{EpochStart, Opened, PartitionId, Result, State, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 /// The most that one object may hold; clients' requests are far smaller.
@@ -310,11 +312,13 @@ impl Journal {
     async fn write(&self) -> End {
         let mut puts = JoinSet::new();
         loop {
-            if self.lock().is_fenced {
-                return End::Fenced;
-            }
             while let Some(group) = self.group() {
                 self.send(&mut puts, group);
+                // A store that is done at once must not keep this thread from all else.
+                consume_budget().await;
+            }
+            if self.lock().is_fenced {
+                return End::Fenced;
             }
             if puts.is_empty() && self.is_closed() {
                 return End::Closed;
@@ -333,7 +337,8 @@ impl Journal {
     /// Takes what waits for the next place, if a put may begin.
     fn group(&self) -> Option<Group> {
         let mut inner = self.lock();
-        if inner.sent.len() >= self.options.puts_in_flight || inner.queue.is_empty() {
+        let is_full = inner.sent.len() >= self.options.puts_in_flight;
+        if inner.is_fenced || is_full || inner.queue.is_empty() {
             return None;
         }
         let mut group = Group { at: inner.next, frames: Vec::new(), done: Vec::new() };
@@ -357,12 +362,20 @@ impl Journal {
         let Group { at, frames, done } = group;
         let object = format::encode_journal(at, self.nonce, frames);
         let (objects, key) = (self.objects.clone(), self.keys.journal(at));
-        puts.spawn(putting::put(objects, at, key, object.parts.clone(), self.options.faults));
-        let mut inner = self.lock();
-        if !self.options.faults.keep(Rule::VisibleAfterCommit) {
-            inner.log.take(at, object.bytes, object.frames.clone());
+        let put = putting::put(objects, at, key, object.parts.clone(), self.options.faults);
+        {
+            let mut inner = self.lock();
+            if !self.options.faults.keep(Rule::VisibleAfterCommit) {
+                inner.log.take(at, object.bytes, object.frames.clone());
+            }
+            inner.sent.push_back(Sent { object, at, done, won: false });
         }
-        inner.sent.push_back(Sent { object, at, done, won: false });
+        // A store that is done at once needs no task that waits for it.
+        let mut put = Box::pin(put);
+        match put.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(resolved) => self.resolve(puts, resolved),
+            Poll::Pending => drop(puts.spawn(put)),
+        }
     }
 
     fn resolve(&self, puts: &mut JoinSet<putting::Resolved>, resolved: putting::Resolved) {
