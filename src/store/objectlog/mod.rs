@@ -359,6 +359,10 @@ impl Storage for ObjectLog {
         self.shared.serving.get().map(|serving| serving.metadata.cluster_id()).unwrap_or_default()
     }
 
+    fn log_dir(&self) -> String {
+        self.shared.objects.location()
+    }
+
     fn topics(&self) -> Arc<Topics> {
         self.shared.serving.get().map(|serving| serving.metadata.topics()).unwrap_or_default()
     }

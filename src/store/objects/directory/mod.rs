@@ -37,6 +37,7 @@ pub enum Durability {
 pub struct Directory(Arc<Inner>);
 
 struct Inner {
+    location: String,
     files: Files,
     durability: Durability,
     state: Mutex<State>,
@@ -127,6 +128,10 @@ impl Objects for Directory {
     async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError> {
         self.run(move |inner| inner.delete(&keys)).await
     }
+
+    fn location(&self) -> String {
+        self.0.location.clone()
+    }
 }
 
 /// Locks the directory, or says who has it.
@@ -171,8 +176,9 @@ impl Inner {
                 packs.count(*place, true);
             }
         }
+        let location = std::path::absolute(path)?.display().to_string();
         let state = Mutex::new(State { index, packs });
-        Ok(Self { files, durability, state, cleaning: Mutex::default(), _lock: lock })
+        Ok(Self { location, files, durability, state, cleaning: Mutex::default(), _lock: lock })
     }
 
     fn put_new(&self, key: &str, parts: &[Bytes]) -> io::Result<Put> {
