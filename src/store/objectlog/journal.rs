@@ -10,7 +10,6 @@
 //! bytes until its outcome is known, however long that takes and whoever still waits for it.
 
 use super::Options;
-use super::ahead::Reads;
 use super::faults::Rule;
 use super::format::{self, Body, Frame, Object, Placed};
 use super::keys::{Keys, Position};
@@ -22,10 +21,8 @@ use crate::store::objects::Objects;
 use crate::store::{EpochStart, Opened, PartitionId, Result, State, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 /// The most that one object may hold; clients' requests are far smaller.
@@ -43,8 +40,6 @@ pub(super) struct Journal {
     inner: Mutex<Inner>,
     /// Something to do for the writer.
     submitted: Notify,
-    /// Something to read ahead.
-    pub ahead: Notify,
     /// Something was committed, or this process was fenced. It wakes in the order of waiting: a
     /// watch would wake by chance, and no two runs of a simulation would be alike.
     pub progress: Notify,
@@ -70,7 +65,6 @@ pub(super) struct Inner {
     pub proof: Instant,
     pub is_fenced: bool,
     closing: bool,
-    pub reads: Reads,
 }
 
 pub(super) struct Submitted {
@@ -146,7 +140,6 @@ impl Journal {
             proof,
             is_fenced: false,
             closing: false,
-            reads: Reads::default(),
         };
         Self {
             objects,
@@ -157,7 +150,6 @@ impl Journal {
             state,
             inner: Mutex::new(inner),
             submitted: Notify::new(),
-            ahead: Notify::new(),
             progress: Notify::new(),
             list_changed: Notify::new(),
             rewriting: tokio::sync::Mutex::default(),
@@ -312,13 +304,11 @@ impl Journal {
     async fn write(&self) -> End {
         let mut puts = JoinSet::new();
         loop {
-            while let Some(group) = self.group() {
-                self.send(&mut puts, group);
-                // A store that is done at once must not keep this thread from all else.
-                consume_budget().await;
-            }
             if self.lock().is_fenced {
                 return End::Fenced;
+            }
+            while let Some(group) = self.group() {
+                self.send(&mut puts, group);
             }
             if puts.is_empty() && self.is_closed() {
                 return End::Closed;
@@ -337,8 +327,7 @@ impl Journal {
     /// Takes what waits for the next place, if a put may begin.
     fn group(&self) -> Option<Group> {
         let mut inner = self.lock();
-        let is_full = inner.sent.len() >= self.options.puts_in_flight;
-        if inner.is_fenced || is_full || inner.queue.is_empty() {
+        if inner.sent.len() >= self.options.puts_in_flight || inner.queue.is_empty() {
             return None;
         }
         let mut group = Group { at: inner.next, frames: Vec::new(), done: Vec::new() };
@@ -362,20 +351,12 @@ impl Journal {
         let Group { at, frames, done } = group;
         let object = format::encode_journal(at, self.nonce, frames);
         let (objects, key) = (self.objects.clone(), self.keys.journal(at));
-        let put = putting::put(objects, at, key, object.parts.clone(), self.options.faults);
-        {
-            let mut inner = self.lock();
-            if !self.options.faults.keep(Rule::VisibleAfterCommit) {
-                inner.log.take(at, object.bytes, object.frames.clone());
-            }
-            inner.sent.push_back(Sent { object, at, done, won: false });
+        puts.spawn(putting::put(objects, at, key, object.parts.clone(), self.options.faults));
+        let mut inner = self.lock();
+        if !self.options.faults.keep(Rule::VisibleAfterCommit) {
+            inner.log.take(at, object.bytes, object.frames.clone());
         }
-        // A store that is done at once needs no task that waits for it.
-        let mut put = Box::pin(put);
-        match put.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(resolved) => self.resolve(puts, resolved),
-            Poll::Pending => drop(puts.spawn(put)),
-        }
+        inner.sent.push_back(Sent { object, at, done, won: false });
     }
 
     fn resolve(&self, puts: &mut JoinSet<putting::Resolved>, resolved: putting::Resolved) {

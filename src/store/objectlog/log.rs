@@ -1,7 +1,6 @@
 //! The log as it is committed, and where each offset's bytes are.
 
-use super::block::Block;
-use super::cache::{Cache, Place};
+use super::cache::{self, Block, Cache, Place};
 use super::format::{Body, Placed};
 use super::keys::{Name, Position};
 use super::segment::Index;
@@ -118,7 +117,7 @@ impl Log {
     }
 
     pub(super) fn remember(&mut self, place: Place, block: Block) {
-        let cost = block.cost();
+        let cost = cache::cost(&block);
         self.blocks.insert(place, block, cost);
     }
 
@@ -193,8 +192,7 @@ impl Log {
         }
         self.frames.retain(|_, frames| {
             let count = frames.partition_point(|frame| frame.at < image.position);
-            // Readers find them in the segments from now on.
-            frames.drain(..count).for_each(|frame| self.blocks.remove(frame.place()));
+            frames.drain(..count);
             !frames.is_empty()
         });
     }
