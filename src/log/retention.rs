@@ -53,7 +53,7 @@ impl Retention {
                 part.max_timestamp >= 0 && now_ms.saturating_sub(part.max_timestamp) > limit
             })
         });
-        let gone = layout.parts.iter().take(too_large.max(too_old)).last();
+        let gone = layout.parts.iter().take(too_large.max(too_old)).next_back();
         gone.map_or(layout.log_start_offset, |part| part.end_offset)
     }
 }

@@ -113,7 +113,7 @@ impl Record {
 
     /// Without one it is a tombstone.
     pub fn has_value(self) -> bool {
-        self.number() / 4 % 3 != 0
+        !(self.number() / 4).is_multiple_of(3)
     }
 
     pub fn timestamp(self) -> i64 {

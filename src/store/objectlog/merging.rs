@@ -193,7 +193,7 @@ mod tests {
     fn the_list_stays_short_and_each_byte_is_written_a_few_times() {
         let (mut sizes, mut written, total) = (Vec::new(), 0, 20_000);
         for _ in 0..total {
-            sizes.push(1000);
+            sizes.extend([1000]);
             while let Some(run) = merged(&sizes) {
                 let bytes: u64 = sizes[run.clone()].iter().sum();
                 written += bytes;
