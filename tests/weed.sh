@@ -14,7 +14,7 @@ weed=${WEED:-$root/build/weed} kelp=${KELP:-$root/target/release/kelp}
 [[ $# -ge 3 && -x $weed ]] || { sed -n '2,10s/^# \?//p' "$0"; [[ -x $weed ]] || echo "$weed is missing: scripts/build-weed.sh"; exit 2; } >&2
 what=$1 dir=$2 port=$3
 shift 3
-mkdir -p "$dir"
+mkdir -p "$dir" && dir=$(cd "$dir" && pwd)
 server=(server -dir="$dir" -ip=127.0.0.1 -ip.bind=127.0.0.1 -master.port=$((port + 1)) -master.port.grpc=$((port + 2)) -volume.port=$((port + 3))
   -volume.port.grpc=$((port + 4)) -filer -filer.port=$((port + 5)) -filer.port.grpc=$((port + 6)) -master.peers=none -master.telemetry=false
   -master.volumeSizeLimitMB=1024 -volume.max=0 -volume.preStopSeconds=0)
