@@ -94,7 +94,7 @@ for n in range(entries):
             body = topic + struct.pack(">iqqI", index, base, base + range_records, len(chunks))
             body += b"".join(struct.pack(">qqQII", *chunk) for chunk in chunks)
             body += struct.pack(">I", crc32c(body))
-            ranges[topic, index].append((base, base + range_records, EPOCH, count, place + len(indexes), len(body), now))
+            ranges[topic, index].append((base, base + range_records, EPOCH, count, place + len(indexes), len(body), range_bytes, now, now))
             indexes += body
         head = sealed(SEGMENT, EPOCH, count, b"", checked=False, length=place - 40 + len(indexes))
         write(f"segment/{BROKER}/{EPOCH:010}-{count:010}", [head, place - 40, bytes(indexes)])
@@ -103,12 +103,12 @@ for n in range(entries):
 body = bytearray(struct.pack(">IQI", EPOCH, 0, partitions))
 for n, (topic, index) in enumerate(sorted(all_partitions)):
     end = entries * range_records
-    body += topic + struct.pack(">iqqI", index, 0, end, 1) + struct.pack(">iq", EPOCH, 0)
+    body += topic + struct.pack(">iqqqI", index, 0, end, 0, 1) + struct.pack(">iq", EPOCH, 0)
     body += struct.pack(">IqhB", 1, n, 0, 5)
     for batch in range(5):
         base = end - (5 - batch) * 10
         body += struct.pack(">iiqqq", base, base + 9, base, base + 9, now)
-    body += struct.pack(">I", entries) + b"".join(struct.pack(">qqIQQIq", *entry) for entry in ranges[topic, index])
+    body += struct.pack(">I", entries) + b"".join(struct.pack(">qqIQQIQqq", *entry) for entry in ranges[topic, index])
 write(f"checkpoint/{BROKER}/{EPOCH:010}-{1:010}", [sealed(CHECKPOINT, EPOCH, 1, bytes(body))])
 checkpoint_bytes = len(body)
 
