@@ -4,6 +4,7 @@
 //! of sockets and clocks, and calls no other handler.
 
 pub mod alter_configs;
+pub mod alter_replica_log_dirs;
 mod alterations;
 pub mod api_versions;
 mod config_resources;
@@ -18,6 +19,7 @@ pub mod describe_acls;
 pub mod describe_cluster;
 pub mod describe_configs;
 pub mod describe_groups;
+pub mod describe_log_dirs;
 pub mod describe_producers;
 pub mod describe_topic_partitions;
 pub mod fetch;

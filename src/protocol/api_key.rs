@@ -33,6 +33,8 @@ macro_rules! for_each_api {
                 31  => DeleteAcls                            0..=3,   2..,        delete_acls;
                 32  => DescribeConfigs                       0..=4,   4..,        describe_configs;
                 33  => AlterConfigs                          0..=2,   2..,        alter_configs;
+                34  => AlterReplicaLogDirs                   0..=2,   2..,        alter_replica_log_dirs;
+                35  => DescribeLogDirs                       0..=5,   2..,        describe_log_dirs;
                 37  => CreatePartitions                      0..=3,   2..,        create_partitions;
                 42  => DeleteGroups                          0..=3,   2..,        delete_groups;
                 44  => IncrementalAlterConfigs               0..=1,   1..,        incremental_alter_configs;
@@ -51,8 +53,6 @@ macro_rules! for_each_api {
                 26  => EndTxn                                0..=5,   3..,        end_txn;
                 27  => WriteTxnMarkers                       0..=2,   1..,        write_txn_markers;
                 28  => TxnOffsetCommit                       0..=6,   3..,        txn_offset_commit;
-                34  => AlterReplicaLogDirs                   0..=2,   2..,        alter_replica_log_dirs;
-                35  => DescribeLogDirs                       0..=5,   2..,        describe_log_dirs;
                 36  => SaslAuthenticate                      0..=2,   2..,        sasl_authenticate;
                 38  => CreateDelegationToken                 0..=3,   2..,        create_delegation_token;
                 39  => RenewDelegationToken                  0..=2,   2..,        renew_delegation_token;

@@ -25,6 +25,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use topics::{BrokerConfigs, ConfigChanges, Topic, TopicChange, Topics};
 
+/// The log directory of a host that has no name for where its data is.
+const LOG_DIR: &str = "kelp";
+
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
@@ -118,6 +121,11 @@ pub trait Storage: Send + Sync + 'static {
 
     /// The name of the cluster: made once, when the store was first used.
     fn cluster_id(&self) -> String;
+
+    /// Where the data is, as the name of Kafka's one log directory.
+    fn log_dir(&self) -> String {
+        LOG_DIR.into()
+    }
 
     /// The topics as this process knows them now. Cheap: asked in every request.
     fn topics(&self) -> Arc<Topics>;

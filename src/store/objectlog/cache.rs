@@ -1,8 +1,8 @@
 //! Stored batches in memory, as many bytes as the limit says: what was used last stays.
 //!
-//! Commits fill it, so that readers at the tail ask the store for nothing.
+//! Commits fill it, so that readers at the tail ask the store for nothing. Who reads old records does not
+//! push those out: what was read to its end goes first.
 
-use super::format::Stored;
 use super::keys::{Name, Position};
 use crate::metrics;
 use std::collections::{BTreeMap, HashMap};
@@ -15,15 +15,15 @@ pub(super) enum Place {
     Segment { name: Name, offset: u64 },
 }
 
-pub(super) type Block = Arc<[Stored]>;
-
 /// Values that are shared, each with what it costs in bytes.
 pub(super) struct Cache<V> {
     limit_bytes: usize,
     bytes: usize,
+    /// Of values that nobody asked for yet.
+    unread_bytes: usize,
     values: HashMap<Place, Cached<V>>,
-    /// By the time of their last use.
-    order: BTreeMap<u64, Place>,
+    /// What goes first is first.
+    order: BTreeMap<Turn, Place>,
     clock: u64,
     pub metrics: Arc<metrics::Cache>,
 }
@@ -31,56 +31,98 @@ pub(super) struct Cache<V> {
 struct Cached<V> {
     value: V,
     bytes: usize,
+    turn: Turn,
+    is_unread: bool,
+}
+
+/// When a value goes: those that are of no more use, then others, each by the time of their last use.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    is_of_use: bool,
     used: u64,
 }
+
+/// Of the cache, what may be there that nobody asked for yet: more would be gone again before.
+const UNREAD_SHARE: usize = 4;
 
 impl<V: Clone> Cache<V> {
     pub(super) fn new(limit_bytes: usize) -> Self {
         let (values, order) = (HashMap::new(), BTreeMap::new());
-        Self { limit_bytes, bytes: 0, values, order, clock: 0, metrics: Arc::default() }
+        let metrics = Arc::default();
+        Self { limit_bytes, bytes: 0, unread_bytes: 0, values, order, clock: 0, metrics }
     }
 
     pub(super) fn find(&mut self, place: Place) -> Option<V> {
+        let count = self.values.len() as u64;
         let Some(cached) = self.values.get_mut(&place) else {
             self.metrics.misses.increment();
             return None;
         };
         self.metrics.hits.increment();
-        self.order.remove(&cached.used);
+        if std::mem::take(&mut cached.is_unread) {
+            self.unread_bytes -= cached.bytes;
+        }
+        // What is among the newest half anyway is left where it is: that costs nothing.
+        if !cached.turn.is_of_use || 2 * (self.clock - cached.turn.used) >= count {
+            self.move_to_end(place, true);
+        }
+        self.values.get(&place).map(|cached| cached.value.clone())
+    }
+
+    /// Notes that a value was read to its end: it goes before others.
+    pub(super) fn let_go(&mut self, place: Place) {
+        self.move_to_end(place, false);
+    }
+
+    fn move_to_end(&mut self, place: Place, is_of_use: bool) {
+        let Some(cached) = self.values.get_mut(&place) else { return };
+        self.order.remove(&cached.turn);
         self.clock += 1;
-        cached.used = self.clock;
-        self.order.insert(self.clock, place);
-        Some(cached.value.clone())
+        cached.turn = Turn { is_of_use, used: self.clock };
+        self.order.insert(cached.turn, place);
+    }
+
+    pub(super) fn has(&self, place: Place) -> bool {
+        self.values.contains_key(&place)
+    }
+
+    /// Whether so many bytes may come in for which nobody asked yet.
+    pub(super) fn takes_unread(&self, bytes: usize) -> bool {
+        self.unread_bytes + bytes <= self.limit_bytes / UNREAD_SHARE
     }
 
     pub(super) fn insert(&mut self, place: Place, value: V, bytes: usize) {
+        self.put(place, value, bytes, false);
+    }
+
+    /// Adds what nobody asked for yet.
+    pub(super) fn insert_unread(&mut self, place: Place, value: V, bytes: usize) {
+        self.put(place, value, bytes, true);
+    }
+
+    fn put(&mut self, place: Place, value: V, bytes: usize, is_unread: bool) {
         self.remove(place);
         self.clock += 1;
         self.bytes += bytes;
-        self.order.insert(self.clock, place);
-        self.values.insert(place, Cached { value, bytes, used: self.clock });
+        self.unread_bytes += if is_unread { bytes } else { 0 };
+        let turn = Turn { is_of_use: true, used: self.clock };
+        self.order.insert(turn, place);
+        self.values.insert(place, Cached { value, bytes, turn, is_unread });
         while self.bytes > self.limit_bytes
-            && let Some((_, oldest)) = self.order.pop_first()
+            && let Some((_, &oldest)) = self.order.first_key_value()
         {
-            if let Some(cached) = self.values.remove(&oldest) {
-                self.bytes -= cached.bytes;
-            }
+            self.remove(oldest);
         }
         self.metrics.bytes.set(self.bytes as u64);
     }
 
     pub(super) fn remove(&mut self, place: Place) {
         if let Some(cached) = self.values.remove(&place) {
-            self.order.remove(&cached.used);
+            self.order.remove(&cached.turn);
             self.bytes -= cached.bytes;
+            self.unread_bytes -= if cached.is_unread { cached.bytes } else { 0 };
         }
     }
-}
-
-/// What a block takes: its bytes, and about so much for each batch and for the block itself. Its bytes
-/// may be slices of a buffer at most twice as long: see [`crate::record::batch::detached`].
-pub(super) fn cost(block: &[Stored]) -> usize {
-    block.iter().map(|stored| stored.len() + size_of::<Stored>()).sum::<usize>() + 128
 }
 
 #[cfg(test)]
@@ -101,5 +143,37 @@ mod tests {
         assert_eq!(cache.bytes, 1010);
         cache.insert(place(4), 'e', 1_000_000);
         assert_eq!((cache.bytes, cache.values.len(), cache.order.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_nobody_asked_for_yet_is_counted_until_somebody_does_or_it_goes() {
+        let place = |offset| Place::Journal { at: Position::default(), offset };
+        let mut cache = Cache::new(1000);
+        assert!(cache.takes_unread(250) && !cache.takes_unread(251));
+        cache.insert_unread(place(1), 'a', 100);
+        cache.insert_unread(place(2), 'b', 100);
+        assert!(cache.takes_unread(50) && !cache.takes_unread(51));
+        assert_eq!((cache.find(place(1)), cache.find(place(1))), (Some('a'), Some('a')));
+        assert!(cache.takes_unread(150) && !cache.takes_unread(151));
+        cache.insert(place(3), 'c', 1000);
+        assert_eq!(
+            (cache.unread_bytes, cache.has(place(2)), cache.has(place(3))),
+            (0, false, true)
+        );
+    }
+
+    #[test]
+    fn what_was_read_to_its_end_goes_first() {
+        let place = |offset| Place::Journal { at: Position::default(), offset };
+        let mut cache = Cache::new(300);
+        (1..=3).for_each(|at| cache.insert(place(at), at, 100));
+        [3, 2].iter().for_each(|at| cache.let_go(place(*at)));
+        cache.insert(place(4), 4, 100);
+        assert_eq!((cache.find(place(3)), cache.find(place(2))), (None, Some(2)));
+        // Somebody else still wants it.
+        cache.insert(place(5), 5, 100);
+        assert_eq!((cache.find(place(1)), cache.find(place(2))), (None, Some(2)));
+        cache.let_go(place(9));
+        assert_eq!(cache.order.len(), 3);
     }
 }

@@ -10,6 +10,7 @@
 //! bytes until its outcome is known, however long that takes and whoever still waits for it.
 
 use super::Options;
+use super::ahead::Reads;
 use super::faults::Rule;
 use super::format::{self, Body, Frame, Object, Placed};
 use super::keys::{Keys, Position};
@@ -21,8 +22,10 @@ use crate::store::objects::Objects;
 use crate::store::{EpochStart, Opened, PartitionId, Result, State, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 /// The most that one object may hold; clients' requests are far smaller.
@@ -40,6 +43,8 @@ pub(super) struct Journal {
     inner: Mutex<Inner>,
     /// Something to do for the writer.
     submitted: Notify,
+    /// Something to read ahead.
+    pub ahead: Notify,
     /// Something was committed, or this process was fenced. It wakes in the order of waiting: a
     /// watch would wake by chance, and no two runs of a simulation would be alike.
     pub progress: Notify,
@@ -65,6 +70,7 @@ pub(super) struct Inner {
     pub proof: Instant,
     pub is_fenced: bool,
     closing: bool,
+    pub reads: Reads,
 }
 
 pub(super) struct Submitted {
@@ -140,6 +146,7 @@ impl Journal {
             proof,
             is_fenced: false,
             closing: false,
+            reads: Reads::default(),
         };
         Self {
             objects,
@@ -150,6 +157,7 @@ impl Journal {
             state,
             inner: Mutex::new(inner),
             submitted: Notify::new(),
+            ahead: Notify::new(),
             progress: Notify::new(),
             list_changed: Notify::new(),
             rewriting: tokio::sync::Mutex::default(),
@@ -304,11 +312,13 @@ impl Journal {
     async fn write(&self) -> End {
         let mut puts = JoinSet::new();
         loop {
-            if self.lock().is_fenced {
-                return End::Fenced;
-            }
             while let Some(group) = self.group() {
                 self.send(&mut puts, group);
+                // A store that is done at once must not keep this thread from all else.
+                consume_budget().await;
+            }
+            if self.lock().is_fenced {
+                return End::Fenced;
             }
             if puts.is_empty() && self.is_closed() {
                 return End::Closed;
@@ -327,7 +337,8 @@ impl Journal {
     /// Takes what waits for the next place, if a put may begin.
     fn group(&self) -> Option<Group> {
         let mut inner = self.lock();
-        if inner.sent.len() >= self.options.puts_in_flight || inner.queue.is_empty() {
+        let is_full = inner.sent.len() >= self.options.puts_in_flight;
+        if inner.is_fenced || is_full || inner.queue.is_empty() {
             return None;
         }
         let mut group = Group { at: inner.next, frames: Vec::new(), done: Vec::new() };
@@ -351,12 +362,20 @@ impl Journal {
         let Group { at, frames, done } = group;
         let object = format::encode_journal(at, self.nonce, frames);
         let (objects, key) = (self.objects.clone(), self.keys.journal(at));
-        puts.spawn(putting::put(objects, at, key, object.parts.clone(), self.options.faults));
-        let mut inner = self.lock();
-        if !self.options.faults.keep(Rule::VisibleAfterCommit) {
-            inner.log.take(at, object.bytes, object.frames.clone());
+        let put = putting::put(objects, at, key, object.parts.clone(), self.options.faults);
+        {
+            let mut inner = self.lock();
+            if !self.options.faults.keep(Rule::VisibleAfterCommit) {
+                inner.log.take(at, object.bytes, object.frames.clone());
+            }
+            inner.sent.push_back(Sent { object, at, done, won: false });
         }
-        inner.sent.push_back(Sent { object, at, done, won: false });
+        // A store that is done at once needs no task that waits for it.
+        let mut put = Box::pin(put);
+        match put.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(resolved) => self.resolve(puts, resolved),
+            Poll::Pending => drop(puts.spawn(put)),
+        }
     }
 
     fn resolve(&self, puts: &mut JoinSet<putting::Resolved>, resolved: putting::Resolved) {

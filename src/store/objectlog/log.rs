@@ -1,6 +1,7 @@
 //! The log as it is committed, and where each offset's bytes are.
 
-use super::cache::{self, Block, Cache, Place};
+use super::block::Block;
+use super::cache::{Cache, Place};
 use super::format::{Body, Placed};
 use super::keys::{Name, Position};
 use super::segment::Index;
@@ -117,7 +118,7 @@ impl Log {
     }
 
     pub(super) fn remember(&mut self, place: Place, block: Block) {
-        let cost = cache::cost(&block);
+        let cost = block.cost();
         self.blocks.insert(place, block, cost);
     }
 
@@ -192,7 +193,8 @@ impl Log {
         }
         self.frames.retain(|_, frames| {
             let count = frames.partition_point(|frame| frame.at < image.position);
-            frames.drain(..count);
+            // Readers find them in the segments from now on.
+            frames.drain(..count).for_each(|frame| self.blocks.remove(frame.place()));
             !frames.is_empty()
         });
     }

@@ -6,6 +6,8 @@
 //!
 //! The rules were checked by an executable model, `tests/model`, and are named in its words.
 
+mod ahead;
+mod block;
 mod cache;
 mod checkpoint;
 mod faults;
@@ -102,7 +104,8 @@ impl Options {
             puts_in_flight: 4,
             commit_bytes: 4 << 20,
             waiting_bytes: 256 << 20,
-            round_bytes: 256 << 20,
+            // Less than is cached, so that a round finds in memory what it moves.
+            round_bytes: 128 << 20,
             round_interval: Duration::from_secs(30),
             segment_bytes: 32 << 20,
             merge_entries: 8,
@@ -267,6 +270,7 @@ impl Shared {
         tasks.spawn(Tiering::new(journal.clone(), metadata.clone()).run());
         tasks.spawn(journal.clone().merge_small());
         tasks.spawn(journal.clone().look_when_idle());
+        tasks.spawn(journal.clone().read_ahead());
         tasks.spawn(follow(metadata, self.options.metadata_interval));
         match journal.run().await {
             // The state says already who took over.
@@ -353,6 +357,10 @@ impl Storage for ObjectLog {
 
     fn cluster_id(&self) -> String {
         self.shared.serving.get().map(|serving| serving.metadata.cluster_id()).unwrap_or_default()
+    }
+
+    fn log_dir(&self) -> String {
+        self.shared.objects.location()
     }
 
     fn topics(&self) -> Arc<Topics> {

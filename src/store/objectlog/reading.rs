@@ -3,51 +3,40 @@
 //! A reader keeps the next offset, never a place: an object that is gone was tiered or replaced, and
 //! the offset is looked up again.
 
-use super::cache::{Block, Place};
+use super::block::{Block, Run, Taken};
+use super::cache::Place;
 use super::faults::Rule;
 use super::format::{self, HEADER_BYTES, Header, Kind, Malformed, Stored};
-use super::journal::Journal;
+use super::journal::{Inner, Journal};
+use super::keys::Name;
 use super::log::{Found, FramePlace};
 use super::segment::{Chunk, Index};
 use super::state::Entry;
-use crate::record::batch::{Batch, detached};
+use crate::record::batch::Batch;
 use crate::store::objects::ObjectError;
 use crate::store::{PartitionId, Result, StoreError};
 use bytes::Bytes;
+use std::ops::Range;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
-/// The most that is read from a segment at once.
-const READ_BYTES: u64 = 4 << 20;
+/// What is read from a segment at once ends with the first chunk behind so many bytes.
+const STRETCH_BYTES: u64 = 1 << 20;
+
+/// How many blocks are taken from memory while others wait for the log's lock.
+const BLOCKS_AT_ONCE: usize = 256;
 
 const SHORT: Malformed = Malformed("it ends early");
 
-/// Batches, as slices, up to a number of bytes.
-struct Taken {
-    slices: Vec<Bytes>,
-    left: usize,
-    at_least_one: bool,
-}
-
-impl Taken {
-    /// Takes the batches of a block from `offset` on. False when no more may be taken.
-    fn take(&mut self, block: &[Stored], offset: i64) -> bool {
-        for stored in block.iter().filter(|stored| stored.last_offset >= offset) {
-            let first = self.slices.is_empty() && self.at_least_one;
-            if stored.len() > self.left && !first {
-                return false;
-            }
-            self.left = self.left.saturating_sub(stored.len());
-            self.slices.push(stored.head.clone());
-            if !stored.tail.is_empty() {
-                self.slices.push(stored.tail.clone());
-            }
-        }
-        true
-    }
-}
-
 /// A run of batches with the offset at which it ends; `None` if its object is gone.
 type Fetched = Result<Option<(Block, i64)>>;
+
+/// What a read has to do next.
+enum Next {
+    Nothing,
+    Again,
+    Fetch(Found),
+}
 
 impl Journal {
     pub(super) async fn read(
@@ -57,18 +46,12 @@ impl Journal {
         max_bytes: usize,
         at_least_one: bool,
     ) -> Result<Vec<Bytes>> {
-        let mut taken = Taken { slices: Vec::new(), left: max_bytes, at_least_one };
-        let mut next = offset;
+        let mut taken = Taken::new(offset, max_bytes, at_least_one);
+        let mut gone = None;
         loop {
-            if taken.left == 0 && !taken.slices.is_empty() {
-                return Ok(taken.slices);
-            }
-            match self.block(id, next, taken.left).await {
-                Ok(Some((_, end))) if end <= next => {
-                    return Err(StoreError::Corrupt(format!("what holds {next} ends at {end}")));
-                }
-                Ok(Some((block, end))) if taken.take(&block, next) => next = end,
-                Ok(_) => return Ok(taken.slices),
+            match self.go_on(id, &mut taken, &mut gone).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(taken.slices),
                 // What was taken so far is true whatever became of the rest.
                 Err(_) if !taken.slices.is_empty() => return Ok(taken.slices),
                 Err(error) => return Err(error),
@@ -76,39 +59,89 @@ impl Journal {
         }
     }
 
-    /// The batches that hold `offset`; `None` at the log end.
-    async fn block(&self, id: PartitionId, offset: i64, wanted: usize) -> Fetched {
-        let mut gone = None;
-        loop {
-            let found = {
-                let mut inner = self.lock();
-                self.check_fresh(&inner)?;
-                let found = inner.log.locate(id, offset)?;
-                if let Found::Journal(frame) = found
-                    && let Some(block) = inner.log.blocks.find(frame.place())
-                {
-                    return Ok(Some((block, frame.end_offset)));
-                }
-                found
-            };
-            let (place, fetched) = match found {
-                Found::End => return Ok(None),
-                Found::Journal(frame) => (frame.place(), self.frame(frame).await?),
-                Found::Segment(entry) => {
-                    let place = Place::Segment { name: entry.name, offset: entry.index_offset };
-                    (place, self.chunk(id, entry, offset, wanted).await?)
-                }
-            };
-            if fetched.is_some() {
-                return Ok(fetched);
+    /// Takes what is in memory, and then what has to be fetched next. False when that is all.
+    async fn go_on(
+        &self,
+        id: PartitionId,
+        taken: &mut Taken,
+        gone: &mut Option<Place>,
+    ) -> Result<bool> {
+        let found = match self.take_cached(id, taken)? {
+            Next::Nothing => return Ok(false),
+            Next::Again => {
+                tokio::task::yield_now().await;
+                return Ok(true);
             }
-            if !self.options.faults.keep(Rule::LookUpAgain) {
-                return Ok(Some((Block::from([]), end_of(&found))));
+            Next::Fetch(found) => found,
+        };
+        let (place, fetched) = match found {
+            Found::End => unreachable!("nothing is fetched at the log end"),
+            Found::Journal(frame) => (frame.place(), self.frame(frame).await?),
+            Found::Segment(entry) => (index_of(&entry), self.segment(id, entry, taken.next).await?),
+        };
+        match fetched {
+            Some((_, end)) if end <= taken.next => {
+                let next = taken.next;
+                Err(StoreError::Corrupt(format!("what holds {next} ends at {end}")))
+            }
+            Some((block, end)) => {
+                *gone = None;
+                Ok(taken.take(&block, end))
+            }
+            None if !self.options.faults.keep(Rule::LookUpAgain) => {
+                taken.next = end_of(&found);
+                Ok(true)
             }
             // The list that still names what is gone is not the newest any more.
-            if gone.replace(place) == Some(place) {
-                return Err(StoreError::Fenced);
+            None if gone.replace(place) == Some(place) => Err(StoreError::Fenced),
+            None => Ok(true),
+        }
+    }
+
+    /// Takes what is in memory, up to what is not, and sees to it that what comes then will be.
+    fn take_cached(&self, id: PartitionId, taken: &mut Taken) -> Result<Next> {
+        let mut inner = self.lock();
+        self.check_fresh(&inner)?;
+        for _ in 0..BLOCKS_AT_ONCE {
+            let found = inner.log.locate(id, taken.next)?;
+            let (place, end, bytes) = match found {
+                Found::End => return Ok(Next::Nothing),
+                Found::Journal(frame) => (frame.place(), frame.end_offset, frame.length),
+                Found::Segment(entry) => {
+                    let index = inner.log.indexes.find(index_of(&entry));
+                    let Some(stretch) =
+                        index.and_then(|index| Stretch::of(index, entry.name, taken.next))
+                    else {
+                        return Ok(Next::Fetch(found));
+                    };
+                    self.look_ahead(&mut inner, id, &stretch, taken.next);
+                    (stretch.place(), stretch.end_offset(), stretch.chunk_bytes(taken.next))
+                }
+            };
+            match inner.log.blocks.find(place) {
+                Some(block) => {
+                    let goes_on = taken.take(&block, end);
+                    if taken.next == end && matches!(block, Block::Run(_)) {
+                        inner.log.blocks.let_go(place);
+                    }
+                    if !goes_on {
+                        return Ok(Next::Nothing);
+                    }
+                }
+                // Who has something does not wait for what may not fit.
+                None if taken.is_too_much(bytes) && !taken.slices.is_empty() => {
+                    return Ok(Next::Nothing);
+                }
+                None => return Ok(Next::Fetch(found)),
             }
+        }
+        Ok(Next::Again)
+    }
+
+    /// Who comes to the beginning of a stretch will want it all, and what is behind it.
+    fn look_ahead(&self, inner: &mut Inner, id: PartitionId, stretch: &Stretch, offset: i64) {
+        if offset == stretch.base_offset() && inner.want_ahead(id, stretch.end_offset()) {
+            self.ahead.notify_one();
         }
     }
 
@@ -136,45 +169,73 @@ impl Journal {
         Ok(Some((block, frame.end_offset)))
     }
 
-    /// The chunk of a segment that holds `offset`, and a few more into the cache if so much is
-    /// wanted.
-    async fn chunk(&self, id: PartitionId, entry: Entry, offset: i64, wanted: usize) -> Fetched {
+    /// The stretch of a segment that holds `offset`.
+    async fn segment(&self, id: PartitionId, entry: Entry, offset: i64) -> Fetched {
         let Some(index) = self.index(id, entry).await? else { return Ok(None) };
-        let first = index.chunk_of(offset.max(entry.base_offset));
-        let end = index.end_of(first);
-        let place = |chunk: &Chunk| Place::Segment { name: entry.name, offset: chunk.offset };
-        if let Some(block) = self.lock().log.blocks.find(place(&index.chunks[first])) {
-            return Ok(Some((block, end)));
+        let Some(stretch) = Stretch::of(index, entry.name, offset) else {
+            return Ok(Some((Block::from(Vec::new()), entry.end_offset)));
+        };
+        self.look_ahead(&mut self.lock(), id, &stretch, offset);
+        let block = self.stretch(&stretch, true).await?;
+        Ok(block.map(|block| (block, stretch.end_offset())))
+    }
+
+    /// Reads a stretch into memory, unless somebody just does: then that is waited for.
+    pub(super) async fn stretch(
+        &self,
+        stretch: &Stretch,
+        is_wanted: bool,
+    ) -> Result<Option<Block>> {
+        let place = stretch.place();
+        let loading = {
+            let mut inner = self.lock();
+            if let Some(block) = inner.log.blocks.find(place) {
+                return Ok(Some(block));
+            }
+            let block = inner.reads.loading.entry(place).or_default().clone();
+            Loading { journal: self, place, block }
+        };
+        let load = async || {
+            let Some(run) = self.load(stretch).await? else { return Ok(None) };
+            let block = Block::Run(Arc::new(run));
+            let blocks = &mut self.lock().log.blocks;
+            match is_wanted {
+                true => blocks.insert(place, block.clone(), block.cost()),
+                false => blocks.insert_unread(place, block.clone(), block.cost()),
+            }
+            Ok(Some(block))
+        };
+        let block: Result<&Option<Block>> = loading.block.get_or_try_init(load).await;
+        let block = block.cloned()?;
+        if is_wanted {
+            // It may be there as what nobody asked for.
+            let _ = self.lock().log.blocks.find(place);
         }
-        let most = READ_BYTES.min(wanted as u64);
-        let from = index.chunks[first].offset;
-        let within = |chunk: &&Chunk| chunk.offset + u64::from(chunk.length) - from <= most;
-        let more = index.chunks[first + 1..].iter().take_while(within).count();
-        let chunks = &index.chunks[first..=first + more];
-        let length = chunks.iter().map(|chunk| u64::from(chunk.length)).sum();
-        let key = self.keys.segment(entry.name);
+        Ok(block)
+    }
+
+    async fn load(&self, stretch: &Stretch) -> Result<Option<Run>> {
+        let key = self.keys.segment(stretch.name);
+        let (from, length) = (stretch.chunks()[0].offset, stretch.length());
         let bytes = self.objects.get(&key, from, length).await.map_err(silent)?;
-        let Some(mut bytes) = bytes else { return Ok(None) };
+        let Some(bytes) = bytes else { return Ok(None) };
         if bytes.len() as u64 != length {
             return Err(SHORT.at(&key));
         }
-        let mut blocks = Vec::with_capacity(chunks.len());
-        for chunk in chunks {
-            let part = detached(bytes.split_to(chunk.length as usize), length as usize);
-            if crc32c::crc32c(&part) != chunk.crc {
+        let mut rest = &bytes[..];
+        for chunk in stretch.chunks() {
+            let (bytes, behind) = rest.split_at(chunk.length as usize);
+            if crc32c::crc32c(bytes) != chunk.crc {
                 return Err(StoreError::Corrupt(format!("{key}: a chunk's checksum is wrong")));
             }
-            let split = format::split_rising(part, chunk.base_offset);
-            blocks.push((place(chunk), Block::from(split.map_err(|m| m.at(&key))?.1)));
+            rest = behind;
         }
-        let block = blocks[0].1.clone();
-        let mut inner = self.lock();
-        blocks.into_iter().for_each(|(place, block)| inner.log.remember(place, block));
-        Ok(Some((block, end)))
+        let run = Run::new(bytes, stretch.base_offset(), stretch.end_offset());
+        Ok(Some(run.map_err(|malformed| malformed.at(&key))?))
     }
 
-    async fn index(&self, id: PartitionId, entry: Entry) -> Result<Option<Arc<Index>>> {
-        let place = Place::Segment { name: entry.name, offset: entry.index_offset };
+    pub(super) async fn index(&self, id: PartitionId, entry: Entry) -> Result<Option<Arc<Index>>> {
+        let place = index_of(&entry);
         if let Some(index) = self.lock().log.indexes.find(place) {
             return Ok(Some(index));
         }
@@ -222,6 +283,68 @@ impl Journal {
     }
 }
 
+/// Chunks of a segment that lie one behind the other and are read at once.
+pub(super) struct Stretch {
+    name: Name,
+    index: Arc<Index>,
+    chunks: Range<usize>,
+}
+
+impl Stretch {
+    /// The one that holds `offset`; `None` if the range has no chunks. Where it begins does not depend
+    /// on the offset, so that it is in memory once.
+    pub(super) fn of(index: Arc<Index>, name: Name, offset: i64) -> Option<Self> {
+        let begin = index.chunks.first()?.offset;
+        let part = |chunk: &Chunk| chunk.offset.saturating_sub(begin) / STRETCH_BYTES;
+        let wanted = part(index.chunks.get(index.chunk_of(offset))?);
+        let first = index.chunks.partition_point(|chunk| part(chunk) < wanted);
+        let behind = index.chunks.partition_point(|chunk| part(chunk) <= wanted);
+        Some(Self { name, index, chunks: first..behind })
+    }
+
+    fn chunks(&self) -> &[Chunk] {
+        &self.index.chunks[self.chunks.clone()]
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place::Segment { name: self.name, offset: self.chunks()[0].offset }
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.chunks().iter().map(|chunk| u64::from(chunk.length)).sum()
+    }
+
+    fn base_offset(&self) -> i64 {
+        self.chunks()[0].base_offset
+    }
+
+    pub(super) fn end_offset(&self) -> i64 {
+        self.index.end_of(self.chunks.end - 1)
+    }
+
+    /// Bytes of the chunk that holds an offset.
+    fn chunk_bytes(&self, offset: i64) -> u64 {
+        self.index.chunks[self.index.chunk_of(offset)].length.into()
+    }
+}
+
+/// A stretch that is being read, by the first of those who want it.
+struct Loading<'a> {
+    journal: &'a Journal,
+    place: Place,
+    block: Arc<OnceCell<Option<Block>>>,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.journal.lock();
+        // Two are the map's and this one.
+        if Arc::strong_count(&self.block) <= 2 {
+            inner.reads.loading.remove(&self.place);
+        }
+    }
+}
+
 /// A part of an object has no checksum but the batches' own. Without a look at them tiering would
 /// give damaged bytes a right one.
 fn checked(
@@ -233,6 +356,11 @@ fn checked(
     }
     let is_intact = |batch: &Batch| batch.checksum() == batch.header.crc;
     batches.iter().all(is_intact).then_some(stored).ok_or(Malformed("a batch's checksum is wrong"))
+}
+
+/// Where the index of a range is stored.
+pub(super) fn index_of(entry: &Entry) -> Place {
+    Place::Segment { name: entry.name, offset: entry.index_offset }
 }
 
 fn end_of(found: &Found) -> i64 {

@@ -185,10 +185,10 @@ impl Tiering {
         loop {
             let cached = self.journal.lock().log.blocks.find(frame.place());
             if let Some(block) = cached {
-                return Ok(block.to_vec());
+                return Ok(block.committed().to_vec());
             }
             match self.journal.frame(*frame).await {
-                Ok(Some((block, _))) => return Ok(block.to_vec()),
+                Ok(Some((block, _))) => return Ok(block.committed().to_vec()),
                 // Only who took over deletes what is not in segments.
                 Ok(None) => return Err(StoreError::Fenced),
                 Err(StoreError::Unavailable(text)) => {

@@ -55,4 +55,8 @@ impl Objects for Counted {
     async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError> {
         self.count(Call::Delete, self.objects.delete(keys)).await
     }
+
+    fn location(&self) -> String {
+        self.objects.location()
+    }
 }

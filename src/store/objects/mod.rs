@@ -54,6 +54,11 @@ pub trait Objects: Send + Sync + 'static {
     ) -> Result<Vec<String>, ObjectError>;
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError>;
+
+    /// Where the objects are, as people know it.
+    fn location(&self) -> String {
+        super::LOG_DIR.into()
+    }
 }
 
 /// The last key of those that begin with `prefix` and come after `after`.

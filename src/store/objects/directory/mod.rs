@@ -37,6 +37,7 @@ pub enum Durability {
 pub struct Directory(Arc<Inner>);
 
 struct Inner {
+    location: String,
     files: Files,
     durability: Durability,
     state: Mutex<State>,
@@ -61,6 +62,10 @@ enum At {
 /// Larger objects have a file each, so that several are written side by side. Beside the bytes of
 /// such an object the cost of its file is small; where exactly the line is best was not measured.
 const LARGE_BYTES: usize = 256 << 10;
+
+/// An object of at most so many bytes is written by the thread that asks: that takes less than the way to another
+/// thread and back.
+const LITTLE_BYTES: usize = 32 << 10;
 
 /// A pack of so many bytes gets no more objects.
 const PACK_BYTES: u64 = 64 << 20;
@@ -98,6 +103,9 @@ impl Directory {
 #[async_trait::async_trait]
 impl Objects for Directory {
     async fn put_new(&self, key: &str, parts: Vec<Bytes>) -> Result<Put, ObjectError> {
+        if let Some(put) = self.0.put_at_once(key, &parts) {
+            return put.map_err(|error| ObjectError(error.to_string()));
+        }
         let key = key.to_owned();
         self.run(move |inner| inner.put_new(&key, &parts)).await
     }
@@ -119,6 +127,10 @@ impl Objects for Directory {
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError> {
         self.run(move |inner| inner.delete(&keys)).await
+    }
+
+    fn location(&self) -> String {
+        self.0.location.clone()
     }
 }
 
@@ -164,33 +176,57 @@ impl Inner {
                 packs.count(*place, true);
             }
         }
+        let location = std::path::absolute(path)?.display().to_string();
         let state = Mutex::new(State { index, packs });
-        Ok(Self { files, durability, state, cleaning: Mutex::default(), _lock: lock })
+        Ok(Self { location, files, durability, state, cleaning: Mutex::default(), _lock: lock })
     }
 
     fn put_new(&self, key: &str, parts: &[Bytes]) -> io::Result<Put> {
         check(key)?;
         let len = parts.iter().map(Bytes::len).sum::<usize>();
-        if len < LARGE_BYTES { self.put_small(key, parts) } else { self.put_large(key, parts) }
+        if len >= LARGE_BYTES {
+            return self.put_large(key, parts);
+        }
+        let put = self.put_small(&mut self.state(), key, parts)?;
+        self.synced(put)
     }
 
-    fn put_small(&self, key: &str, parts: &[Bytes]) -> io::Result<Put> {
-        let file = {
-            let State { index, packs } = &mut *self.state();
-            match index.entry(key.to_owned()) {
-                Entry::Occupied(found) => {
-                    let at = *found.get();
-                    return self.exists(key, at, packs);
-                }
-                Entry::Vacant(free) => {
-                    let (place, file) = packs.put(key, parts)?;
-                    free.insert(At::Pack(place));
-                    file
-                }
+    /// Puts an object if nobody would notice how long that takes: it is little, nobody else writes, and
+    /// the disk is not waited for.
+    fn put_at_once(&self, key: &str, parts: &[Bytes]) -> Option<io::Result<Put>> {
+        let len = parts.iter().map(Bytes::len).sum::<usize>();
+        if len > LITTLE_BYTES || self.durability == Durability::Machine || !is_key(key) {
+            return None;
+        }
+        let mut state = self.state.try_lock().ok()?;
+        let put = self.put_small(&mut state, key, parts);
+        Some(put.and_then(|put| self.synced(put)))
+    }
+
+    /// Gives what became of it, and the file in which it is if it was written.
+    fn put_small(
+        &self,
+        state: &mut State,
+        key: &str,
+        parts: &[Bytes],
+    ) -> io::Result<(Put, Option<Arc<File>>)> {
+        let State { index, packs } = state;
+        match index.entry(key.to_owned()) {
+            Entry::Occupied(found) => {
+                let at = *found.get();
+                self.exists(key, at, packs).map(|put| (put, None))
             }
-        };
-        self.sync(&file)?;
-        Ok(Put::Created)
+            Entry::Vacant(free) => {
+                let (place, file) = packs.put(key, parts)?;
+                free.insert(At::Pack(place));
+                Ok((Put::Created, Some(file)))
+            }
+        }
+    }
+
+    fn synced(&self, (put, file): (Put, Option<Arc<File>>)) -> io::Result<Put> {
+        file.map_or(Ok(()), |file| self.sync(&file))?;
+        Ok(put)
     }
 
     fn put_large(&self, key: &str, parts: &[Bytes]) -> io::Result<Put> {

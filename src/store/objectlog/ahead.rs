@@ -1,0 +1,248 @@
+//! Reading ahead: who reads old records wants those behind them next.
+//!
+//! A read that comes to a stretch of a segment asks for the stretches behind it, if they are not in
+//! memory. One task reads them, a few at a time. What it brings may take a part of the cache only until somebody
+//! wants it: so if very many read at once, it stops to read ahead rather than push out what it
+//! brought before anybody had it.
+
+use super::block::Block;
+use super::cache::Place;
+use super::journal::{Inner, Journal};
+use super::log::Found;
+use super::reading::{Stretch, index_of};
+use crate::store::PartitionId;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
+
+/// How many stretches are read ahead for one reader.
+const STRETCHES: usize = 3;
+
+/// How many are read at the same time.
+const READS: usize = 4;
+
+/// How many may wait to be read. Those behind are not read ahead.
+const MAX_WAITING: usize = 64;
+
+/// What is being read from segments, and what is to be read ahead.
+#[derive(Default)]
+pub(super) struct Reads {
+    /// Stretches that somebody reads, whom others wait for.
+    pub loading: HashMap<Place, Arc<OnceCell<Option<Block>>>>,
+    /// Partitions, and an offset in the stretch that is wanted of them.
+    wanted: VecDeque<(PartitionId, i64)>,
+    /// Of what is just read ahead.
+    bytes: u64,
+}
+
+impl Journal {
+    /// Reads what readers will want.
+    pub(super) async fn read_ahead(self: Arc<Self>) {
+        let mut reads = JoinSet::new();
+        loop {
+            while reads.len() < READS
+                && let Some((id, offset)) = self.next_ahead()
+            {
+                let journal = self.clone();
+                reads.spawn(async move { journal.bring(id, offset).await });
+            }
+            tokio::select! {
+                biased;
+                Some(_) = reads.join_next() => {}
+                () = self.ahead.notified(), if reads.len() < READS => {}
+            }
+        }
+    }
+
+    fn next_ahead(&self) -> Option<(PartitionId, i64)> {
+        self.lock().reads.wanted.pop_front()
+    }
+
+    /// Brings the stretch of a segment that holds an offset into memory. Whoever wants it is told of
+    /// errors.
+    async fn bring(&self, id: PartitionId, offset: i64) {
+        let found = self.lock().log.locate(id, offset);
+        let Ok(Found::Segment(entry)) = found else { return };
+        let Ok(Some(index)) = self.index(id, entry).await else { return };
+        let Some(stretch) = Stretch::of(index, entry.name, offset) else { return };
+        {
+            let mut inner = self.lock();
+            if !inner.is_missing(&stretch) {
+                return;
+            }
+            inner.reads.bytes += stretch.length();
+        }
+        let _ = self.stretch(&stretch, false).await;
+        self.lock().reads.bytes -= stretch.length();
+    }
+}
+
+impl Inner {
+    /// Asks for the stretches from an offset on that are not in memory; true if there is anything to do.
+    pub(super) fn want_ahead(&mut self, id: PartitionId, mut offset: i64) -> bool {
+        let mut is_new = false;
+        for _ in 0..STRETCHES {
+            let Ok(Found::Segment(entry)) = self.log.locate(id, offset) else { break };
+            let index = self.log.indexes.find(index_of(&entry));
+            let is_known = index.is_some();
+            let stretch = index.and_then(|index| Stretch::of(index, entry.name, offset));
+            let is_missing = match &stretch {
+                Some(stretch) => self.is_missing(stretch),
+                None => !is_known && self.log.indexes.takes_unread(entry.index_length as usize),
+            };
+            let wanted = &mut self.reads.wanted;
+            if is_missing && wanted.len() < MAX_WAITING && !wanted.contains(&(id, offset)) {
+                wanted.push_back((id, offset));
+                is_new = true;
+            }
+            let Some(stretch) = stretch else { break };
+            offset = stretch.end_offset();
+        }
+        is_new
+    }
+
+    /// Whether nobody has it, or reads it, and there is room for it.
+    fn is_missing(&self, stretch: &Stretch) -> bool {
+        let bytes = usize::try_from(self.reads.bytes + stretch.length()).unwrap_or(usize::MAX);
+        let place = stretch.place();
+        let is_known = self.log.blocks.has(place) || self.reads.loading.contains_key(&place);
+        !is_known && self.log.blocks.takes_unread(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ObjectLog, Options};
+    use crate::protocol::wire::Uuid;
+    use crate::record::testing::Draft;
+    use crate::store::objects::memory::Memory;
+    use crate::store::objects::{ObjectError, Objects, Put};
+    use crate::store::topics::Topic;
+    use crate::store::{Owner, PartitionId, State, Storage};
+    use bytes::Bytes;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+    use tokio::time::sleep;
+
+    const ID: PartitionId = PartitionId { topic: Uuid([7; 16]), partition: 0 };
+
+    /// Batches, one in each stretch.
+    const BATCHES: i64 = 12;
+    const BATCH_BYTES: usize = 2 << 20;
+
+    /// A store that takes a second for each read of a segment, and counts them.
+    #[derive(Default)]
+    struct Slow {
+        memory: Memory,
+        reads: AtomicUsize,
+    }
+
+    impl Slow {
+        fn reads(&self) -> usize {
+            self.reads.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl Objects for Slow {
+        async fn put_new(&self, key: &str, parts: Vec<Bytes>) -> Result<Put, ObjectError> {
+            self.memory.put_new(key, parts).await
+        }
+
+        async fn get(&self, key: &str, at: u64, len: u64) -> Result<Option<Bytes>, ObjectError> {
+            if key.starts_with("segment/") {
+                self.reads.fetch_add(1, Ordering::Relaxed);
+                sleep(Duration::from_secs(1)).await;
+            }
+            self.memory.get(key, at, len).await
+        }
+
+        async fn list(&self, p: &str, after: &str, n: usize) -> Result<Vec<String>, ObjectError> {
+            self.memory.list(p, after, n).await
+        }
+
+        async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError> {
+            self.memory.delete(keys).await
+        }
+    }
+
+    /// A log whose batches all are in segments, and none in memory.
+    async fn old(cache_bytes: usize) -> (Arc<Slow>, Arc<ObjectLog>) {
+        let objects = Arc::new(Slow::default());
+        let options = Options {
+            registration: false,
+            cache_bytes,
+            lag_bound: Duration::MAX,
+            ..Options::new(1, Owner::default())
+        };
+        let open = async || {
+            let log = ObjectLog::start(objects.clone(), options.clone());
+            log.state().wait_for(|state| *state == State::Serving).await.unwrap();
+            log
+        };
+        let log = open().await;
+        let topic = Topic { id: ID.topic, name: "old".into(), partitions: 1, ..Topic::default() };
+        log.create_topic(topic).await.unwrap();
+        let value = "v".repeat(BATCH_BYTES);
+        for base_offset in 0..BATCHES {
+            let mut batch = Draft::of(&[value.as_str()]).batch();
+            batch.stamp(base_offset, 1);
+            log.append(ID, base_offset, vec![batch]).await.unwrap();
+        }
+        sleep(Duration::from_secs(60)).await;
+        assert!(objects.list("segment/", "", 9).await.unwrap().len() == 1);
+        drop(log);
+        (objects.clone(), open().await)
+    }
+
+    async fn read(log: &ObjectLog, offset: i64) {
+        let records = log.read(ID, offset, BATCH_BYTES, true).await.unwrap();
+        assert!(records.iter().map(Bytes::len).sum::<usize>() > BATCH_BYTES);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_on_finds_the_next_records_in_memory() {
+        let (objects, log) = old(256 << 20).await;
+        read(&log, 0).await;
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(objects.reads(), 2 + super::STRETCHES, "the index too");
+        for offset in 1..BATCHES {
+            let begin = tokio::time::Instant::now();
+            read(&log, offset).await;
+            assert_eq!(begin.elapsed(), Duration::ZERO, "{offset}");
+            sleep(Duration::from_secs(10)).await;
+        }
+        assert_eq!(objects.reads(), BATCHES as usize - 1 - super::STRETCHES, "each once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_two_want_at_the_same_time_is_read_once() {
+        let (objects, log) = old(256 << 20).await;
+        read(&log, 11).await;
+        assert_eq!(objects.reads(), 2);
+        tokio::join!(read(&log, 9), read(&log, 9), read(&log, 10));
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(objects.reads(), 2);
+        // Also if the one who began it does not wait for it.
+        let gone = tokio::time::timeout(Duration::from_millis(500), read(&log, 3));
+        let (gone, ()) = tokio::join!(gone, read(&log, 3));
+        assert!(gone.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_read_ahead_that_would_be_gone_before_it_is_wanted() {
+        // A quarter of the cache has room for one.
+        let (objects, log) = old(5 * BATCH_BYTES).await;
+        read(&log, 0).await;
+        sleep(Duration::from_secs(10)).await;
+        assert!((2..=3).contains(&objects.reads()));
+        let (objects, log) = old(0).await;
+        for offset in 0..BATCHES {
+            read(&log, offset).await;
+            sleep(Duration::from_secs(10)).await;
+        }
+        assert_eq!(objects.reads(), 2 * BATCHES as usize, "the index each time");
+    }
+}
