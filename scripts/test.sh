@@ -4,7 +4,7 @@
 #
 #   build    weed, kelp, hosts in memory         go       the Go binding, the filer, the gateway
 #   lint     formatting, clippy, go vet          cases    reported failures of Kafka servers, on four brokers
-#   rust     unit, API, ABI and C host tests     clients  Kafka's client libraries write and read
+#   rust     unit, API, ABI and C host tests     clients  Kafka's client libraries and tools write and read
 #   sim      simulations: object log, groups      crash    kill -9, take-over
 #   messages every message against Kafka's own classes
 #   groups   Kafka's client libraries in groups
@@ -71,6 +71,8 @@ part_clients() {
   with_broker alone run_clients franz-go || bad=1
   with_broker memory-host run_clients franz-go || bad=1
   with_broker memory-host-dynamic run_clients franz-go || bad=1
+  with_broker weed run_tools log-tools || bad=1
+  with_broker alone run_tools log-tools || bad=1
   return $bad
 }
 run_clients() { tests/clients/run.sh "${@: -1}" "${@:1:$#-1}"; }
@@ -78,14 +80,14 @@ part_groups() {
   local bad=0 port
   with_broker weed run_groups || bad=1
   with_broker alone run_groups franz-go || bad=1
-  with_broker alone run_groups_tools || bad=1
+  with_broker alone run_tools groups-tools || bad=1
   rm -rf build/brokers/groups
   port=$(free_port)
   tests/clients/groups/run.sh --restart "$(broker_command alone "$port" build/brokers/groups)" "127.0.0.1:$port" || bad=1
   return $bad
 }
-# What Kafka's own tools say of groups.
-run_groups_tools() { SUITES_DIR=$PWD/build/suites tests/suites/run.sh "$1" groups-tools; }
+# What Kafka's own tools say.
+run_tools() { SUITES_DIR=$PWD/build/suites tests/suites/run.sh "$2" "$1"; }
 run_groups() { tests/clients/groups/run.sh "${@: -1}" "${@:1:$#-1}"; }
 part_crash() { tests/crash/all.sh; }
 

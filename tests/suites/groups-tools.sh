@@ -3,42 +3,9 @@
 # make such groups, and the formatters that read __consumer_offsets. Each check builds on those before it. All tools but the members run in one
 # JVM (ToolServer.java).
 . "$(dirname "$0")/lib.sh"
-tmp=$(mktemp -d)
-classpath=$("$HERE/../peers/apache-kafka.sh" classpath)
+. "$HERE/tools.sh"
 x=groups-$$ # the prefix of every name
 topic=$x-a group=$x-g
-
-coproc SERVER { exec java -Xmx512m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$classpath" "$HERE/ToolServer.java" 2>"$LOGS/groups-tools.err"; }
-members=()
-trap 'kill "$SERVER_PID" "${members[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
-: >"$LOGS/groups-tools.log"
-
-# tool CLASS ARGUMENT...: runs it with the file $input as its standard input; what it prints comes to $tmp/out.
-input=/dev/null
-tool() {
-  local status end IFS=$'\t'
-  printf '%s\n' "$input"$'\t'"$tmp/out"$'\t60\t'"org.apache.kafka.tools.$*" >&"${SERVER[1]}" && read -r status <&"${SERVER[0]}" && read -r end <&"${SERVER[0]}" || return 125
-  { echo "== $* ($status)"; cat "$tmp/out"; } >>"$LOGS/groups-tools.log"
-  return "$status"
-}
-at=(--bootstrap-server "$BROKER")
-groups() { tool consumer.group.ConsumerGroupCommand "${at[@]}" "$@"; }
-console() { tool consumer.ConsoleConsumer "${at[@]}" "$@"; }
-topics() { tool TopicCommand "${at[@]}" "$@"; }
-# The last lines of what a tool printed, under the check that did not like it.
-shown() { [[ $1 == 0 ]] || { echo "   wanted: $2"; grep -v '^\s*at ' "$tmp/out" | grep . | tail -n 5 | cut -c1-300 | sed 's/^/   /'; }; }
-
-# expect NAME REGEX COMMAND...: the tool prints what REGEX matches. Several of these tools end with 0 when they have failed.
-expect() { "${@:3}"; grep -qE -- "$2" "$tmp/out"; set -- "$1" "$2" $?; check "$1" "$3"; shown "$3" "$2"; }
-# expect_not NAME REGEX COMMAND...: the tool ends with 0, and prints nothing that REGEX matches.
-expect_not() { "${@:3}" && ! grep -qE -- "$2" "$tmp/out"; set -- "$1" "$2" $?; check "$1" "$3"; shown "$3" "not: $2"; }
-# equal NAME WANTED GOT
-equal() { [[ $3 == "$2" ]]; set -- "$@" $?; check "$1" "$4"; shown "$4" "$2, got: $3"; }
-# eventually REGEX COMMAND...: repeats a tool until it prints what REGEX matches, at most 40 times.
-eventually() {
-  local n
-  for n in {1..40}; do "${@:2}"; grep -qE -- "$1" "$tmp/out" && return; sleep 0.25; done
-}
 
 # ends: where the partitions of $topic end, parted by blanks.
 ends() { tool GetOffsetShell "${at[@]}" --topic "$topic"; sed -n "s/^$topic:[0-9]*://p" "$tmp/out" | paste -sd' '; }
