@@ -2,7 +2,7 @@
 # conformance.sh [PART…]: the long suites, or the named parts. Prints for each part `NAME: N passed, N failed`.
 #
 #   fuzz        every target of fuzz/ for a minute (FUZZ_SECONDS)
-#   compaction  Kafka's own producer fills a compacted topic ten times (2 minutes)
+#   compaction  Kafka's own producer fills a compacted topic ten times, stand-alone and in weed (4 minutes)
 #   suites      client libraries' own tests of groups, and Kafka's (15 minutes, and what they fetch)
 #   torture     KILLS (20) times kill -9 at random moments under load, stand-alone and in weed (SEED)
 #   memory      MINUTES (10) of topics that come and go, 10,000 partitions and late consumers: memory must not grow
@@ -17,7 +17,11 @@ scripts/need.sh rust c c++ || exit 1
 
 part_fuzz() { fuzz/run.sh; }
 part_compaction() {
-  scripts/need.sh rust java && cargo build --locked --release --features cli && tests/compaction/run.py target/release/kelp
+  local bad=0
+  scripts/need.sh rust go java && scripts/build-weed.sh >/dev/null && cargo build --locked --release --features cli || return 1
+  tests/compaction/run.py alone || bad=1
+  tests/compaction/run.py weed || bad=1
+  return $bad
 }
 part_suites() {
   scripts/need.sh rust go python java && cargo build --locked --release --features cli && with_broker suites run_suites

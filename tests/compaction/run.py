@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""run.py KELP: Kafka's kafka-verifiable-producer fills a compacted topic with repeating keys, ten times; each time the log is rewritten until
+"""run.py alone|weed: Kafka's kafka-verifiable-producer fills a compacted topic with repeating keys, ten times; each time the log is rewritten until
 nothing is left of what came before. All that is read must be what was acknowledged, at its offset, with the last value of every key; also after a
-kill -9 and a restart. KELP is the program; Apache Kafka's tools are fetched on first use."""
+kill -9 and a restart. The broker is target/release/kelp on a directory, or build/weed; Apache Kafka's tools are fetched on first use."""
+import contextlib
 import json
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -13,6 +15,7 @@ import tempfile
 import time
 
 here = pathlib.Path(__file__).resolve().parent
+root = here.parent.parent
 sys.path.insert(0, str(here.parent / "cases"))
 from kwire import Fail, K, want  # noqa: E402
 
@@ -21,15 +24,28 @@ TURNS, RECORDS, KEYS, RATE = 10, 3000, 97, 1000
 PATIENCE_S = 120
 
 
+SETTINGS = ["kelp.round.interval.ms=300", "log.cleaner.backoff.ms=100"]
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """One with six free ones behind it, which SeaweedFS has."""
+    while True:
+        first = random.randrange(20000, 32000)
+        with contextlib.ExitStack() as held:
+            try:
+                for port in range(first, first + 7):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
 
 
-def start(kelp, port, data):
-    broker = subprocess.Popen([kelp, "serve", "--listen", f"127.0.0.1:{port}", "--data", data,
-                               "--set", "kelp.round.interval.ms=300", "--set", "log.cleaner.backoff.ms=100"])
+def start(kind, port, data):
+    command = {
+        "alone": [root / "target/release/kelp", "serve", "--listen", f"127.0.0.1:{port}", "--data", data, *(word for s in SETTINGS for word in ("--set", s))],
+        "weed": [root / "tests/weed.sh", "all", data, str(port), *(f"-mq.kafka.gateway.set={s}" for s in SETTINGS)],
+    }[kind]
+    broker = subprocess.Popen(command, stderr=subprocess.DEVNULL if kind == "weed" else None)
     end = time.time() + PATIENCE_S
     while True:
         try:
@@ -62,9 +78,9 @@ def check(k, topic, acked):
     return min(read), len(read)
 
 
-def main(kelp):
+def main(kind):
     data, port = tempfile.mkdtemp(), free_port()
-    broker, k = start(kelp, port, data)
+    broker, k = start(kind, port, data)
     try:
         topic = k.topic("compacted", cleanup_policy="compact", segment_ms=200, min_cleanable_dirty_ratio="0.01", delete_retention_ms=0)
         acked = {}
@@ -81,7 +97,7 @@ def main(kelp):
             print(f"turn {turn + 1}: {len(acked)} written, {count} left, the first at {first}")
         broker.send_signal(signal.SIGKILL)
         broker.wait()
-        broker, k = start(kelp, port, data)
+        broker, k = start(kind, port, data)
         first, count = check(k, topic, acked)
         want(count < RECORDS * 2, f"{count} records are left")
         print(f"after a kill -9: {count} left, the first at {first}")
@@ -94,7 +110,7 @@ def main(kelp):
 try:
     main(sys.argv[1])
 except Fail as failed:
-    print(f"compaction: {failed}")
-    print("compaction: 0 passed, 1 failed")
+    print(f"compaction-on-{sys.argv[1]}: {failed}")
+    print(f"compaction-on-{sys.argv[1]}: 0 passed, 1 failed")
     sys.exit(1)
-print("compaction: 1 passed, 0 failed")
+print(f"compaction-on-{sys.argv[1]}: 1 passed, 0 failed")
