@@ -94,7 +94,7 @@ impl Engine {
         };
         runtime.spawn(retention::run(broker.log.clone(), settings(&broker)));
         runtime.spawn(compaction::run(broker.log.clone(), settings(&broker)));
-        runtime.spawn(expiry::run(broker.log.clone(), broker.config.clone()));
+        runtime.spawn(expiry::run(broker.log.clone(), settings(&broker)));
         runtime.spawn(watch_state(network.clone(), broker.clone(), ended.clone()));
         Ok(Self { runtime: Some(runtime), network, broker, ended })
     }

@@ -81,10 +81,10 @@ fn property_row(page: &mut String, property: &Property) {
         (_, Some(default)) => value(&default),
         (_, None) => "not set".to_string(),
     };
+    let dynamic = if property.is_dynamic { ", **dynamic**" } else { "" };
     let support = match property.no_effect {
-        Some(why) => format!("no effect: {why}"),
-        None if property.is_dynamic => "obeyed, **dynamic**".to_string(),
-        None => "obeyed".to_string(),
+        Some(why) => format!("no effect{dynamic}: {why}"),
+        None => format!("obeyed{dynamic}"),
     };
     let documentation = property.documentation.trim();
     row(page, property.name, property.kind, &default, property.allowed, &support, documentation);

@@ -98,25 +98,25 @@ properties! {
     max_decompressed_message_bytes: i32 = 2_147_483_639, "max.decompressed.message.bytes", Allowed::Between(1, 2_147_483_639), dynamic;
     /// The size of a segment of a log, unless its topic says otherwise: what is written after the
     /// last full one is not compacted.
-    log_segment_bytes: i32 = 1_073_741_824, "log.segment.bytes", Allowed::AtLeast(1_048_576);
+    log_segment_bytes: i32 = 1_073_741_824, "log.segment.bytes", Allowed::AtLeast(1_048_576), dynamic;
     /// The age of a segment of a log, unless its topic says otherwise. Not set:
     /// log.roll.hours counts.
-    log_roll_ms: Option<i64> = None::<i64>, "log.roll.ms", Allowed::AtLeast(1);
+    log_roll_ms: Option<i64> = None::<i64>, "log.roll.ms", Allowed::AtLeast(1), dynamic;
     /// The age of a segment of a log in hours, where log.roll.ms is not set.
     log_roll_hours: i32 = 168, "log.roll.hours", Allowed::AtLeast(1);
     /// How long tombstones of a compacted topic are kept, unless it says otherwise.
-    log_cleaner_delete_retention_ms: i64 = 86_400_000, "log.cleaner.delete.retention.ms", Allowed::AtLeast(0);
+    log_cleaner_delete_retention_ms: i64 = 86_400_000, "log.cleaner.delete.retention.ms", Allowed::AtLeast(0), dynamic;
     /// How long a record is safe from compaction, unless its topic says otherwise.
-    log_cleaner_min_compaction_lag_ms: i64 = 0, "log.cleaner.min.compaction.lag.ms", Allowed::AtLeast(0);
+    log_cleaner_min_compaction_lag_ms: i64 = 0, "log.cleaner.min.compaction.lag.ms", Allowed::AtLeast(0), dynamic;
     /// After how long a record is compacted, however little is dirty, unless its topic says
     /// otherwise.
-    log_cleaner_max_compaction_lag_ms: i64 = i64::MAX, "log.cleaner.max.compaction.lag.ms", Allowed::AtLeast(1);
+    log_cleaner_max_compaction_lag_ms: i64 = i64::MAX, "log.cleaner.max.compaction.lag.ms", Allowed::AtLeast(1), dynamic;
     /// How much of a log must be dirty before it is compacted, unless its topic says otherwise.
-    log_cleaner_min_cleanable_ratio: f64 = 0.5, "log.cleaner.min.cleanable.ratio", Allowed::Fraction(0.0, 1.0);
+    log_cleaner_min_cleanable_ratio: f64 = 0.5, "log.cleaner.min.cleanable.ratio", Allowed::Fraction(0.0, 1.0), dynamic;
     /// How many bytes of memory compaction takes for keys.
-    log_cleaner_dedupe_buffer_size: i64 = 134_217_728, "log.cleaner.dedupe.buffer.size", Allowed::AtLeast(1);
+    log_cleaner_dedupe_buffer_size: i64 = 134_217_728, "log.cleaner.dedupe.buffer.size", Allowed::AtLeast(1), dynamic;
     /// How long compaction waits when there is nothing to do.
-    log_cleaner_backoff_ms: i64 = 15_000, "log.cleaner.backoff.ms", Allowed::AtLeast(1);
+    log_cleaner_backoff_ms: i64 = 15_000, "log.cleaner.backoff.ms", Allowed::AtLeast(1), dynamic;
     /// How often logs are looked through for records to be deleted.
     log_retention_check_interval_ms: i64 = 300_000, "log.retention.check.interval.ms", Allowed::AtLeast(1);
     /// Whether records keep their producer's time or get that of the append, unless their topic
@@ -127,7 +127,7 @@ properties! {
     /// How far a record's time may be in the future, unless its topic says otherwise.
     log_message_timestamp_after_max_ms: i64 = 3_600_000, "log.message.timestamp.after.max.ms", Allowed::AtLeast(0), dynamic;
     /// After how long without a batch an idempotent producer is forgotten.
-    producer_id_expiration_ms: i32 = 86_400_000, "producer.id.expiration.ms", Allowed::AtLeast(1);
+    producer_id_expiration_ms: i32 = 86_400_000, "producer.id.expiration.ms", Allowed::AtLeast(1), dynamic;
     /// How often producers are looked through for those to be forgotten.
     producer_id_expiration_check_interval_ms: i32 = 600_000, "producer.id.expiration.check.interval.ms", Allowed::AtLeast(1);
     /// The most bytes that a fetch answers.
@@ -143,9 +143,9 @@ properties! {
     /// After how long a connection is closed on which no byte moves. Less than zero is never.
     connections_max_idle_ms: i64 = 600_000, "connections.max.idle.ms", Allowed::Any;
     /// The most connections at a time; others are closed at once.
-    max_connections: i32 = i32::MAX, "max.connections", Allowed::AtLeast(0);
+    max_connections: i32 = i32::MAX, "max.connections", Allowed::AtLeast(0), dynamic;
     /// The most connections at a time from one address; others are closed at once.
-    max_connections_per_ip: i32 = i32::MAX, "max.connections.per.ip", Allowed::AtLeast(0);
+    max_connections_per_ip: i32 = i32::MAX, "max.connections.per.ip", Allowed::AtLeast(0), dynamic;
     /// The threads that serve requests. The default is one for each processor.
     num_io_threads: i32 = processors(), "num.io.threads", Allowed::Between(1, 4096);
     /// How long the first rebalance of an empty group waits for further members.
@@ -505,6 +505,31 @@ mod tests {
         }
         let none = Config::from_text("log.retention.hours=0").unwrap_err();
         assert_eq!(none, ConfigError::NoRetention("log.retention.ms"));
+    }
+
+    #[test]
+    fn what_kafka_lets_be_changed_while_it_runs_can_be_changed() {
+        // Of `DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS` of Apache Kafka 4.4, those that Kelp has.
+        // Without `listeners` and `num.io.threads`: sockets and threads are there once.
+        let of_kafka = "background.threads compression.gzip.level compression.lz4.level \
+            compression.type compression.zstd.level log.cleaner.backoff.ms \
+            log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms \
+            log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size \
+            log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio \
+            log.cleaner.min.compaction.lag.ms log.cleaner.threads log.cleanup.policy \
+            log.flush.interval.messages log.flush.interval.ms log.index.interval.bytes \
+            log.index.size.max.bytes log.local.retention.bytes log.local.retention.ms \
+            log.message.timestamp.after.max.ms log.message.timestamp.before.max.ms \
+            log.message.timestamp.type log.preallocate log.remote.copy.lag.bytes \
+            log.remote.copy.lag.ms log.retention.bytes log.retention.ms log.roll.jitter.ms \
+            log.roll.ms log.segment.bytes log.segment.delete.delay.ms max.connections \
+            max.connections.per.ip max.decompressed.message.bytes message.max.bytes \
+            min.insync.replicas num.network.threads num.recovery.threads.per.data.dir \
+            num.replica.fetchers producer.id.expiration.ms unclean.leader.election.enable";
+        let dynamic = Property::all().filter(|property| property.is_dynamic);
+        let mut dynamic: Vec<_> = dynamic.map(|property| property.name).collect();
+        dynamic.sort_unstable();
+        assert_eq!(dynamic, of_kafka.split_whitespace().collect::<Vec<_>>());
     }
 
     #[test]

@@ -23,11 +23,11 @@ use tokio::time::sleep;
 pub(super) type Appended = HashMap<i64, i64>;
 
 /// Looks through all producers, again and again.
-pub async fn run(log: Arc<Log>, config: Arc<Config>) {
-    let interval = config.producer_id_expiration_check_interval_ms.unsigned_abs();
+pub async fn run(log: Arc<Log>, config: impl Fn() -> Arc<Config>) {
+    let interval = config().producer_id_expiration_check_interval_ms.unsigned_abs();
     loop {
         sleep(Duration::from_millis(interval.into())).await;
-        let expiration_ms = i64::from(config.producer_id_expiration_ms);
+        let expiration_ms = i64::from(config().producer_id_expiration_ms);
         log.expire_producers(wall_clock_ms() - expiration_ms).await;
     }
 }

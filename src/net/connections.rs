@@ -7,9 +7,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
+#[derive(Default)]
 pub(super) struct Connections {
-    max: usize,
-    max_per_address: usize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
     /// How many are open in all.
     open: watch::Sender<usize>,
@@ -22,21 +21,19 @@ pub(super) struct Admission {
 }
 
 impl Connections {
-    pub(super) fn new(config: &Config) -> Self {
-        Self {
-            max: config.max_connections.unsigned_abs() as usize,
-            max_per_address: config.max_connections_per_ip.unsigned_abs() as usize,
-            by_address: Mutex::default(),
-            open: watch::Sender::new(0),
-        }
-    }
-
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admission, Closed> {
+    /// One more, if the limits of now allow it.
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        address: IpAddr,
+        config: &Config,
+    ) -> Result<Admission, Closed> {
+        let max = config.max_connections.unsigned_abs() as usize;
+        let max_per_address = config.max_connections_per_ip.unsigned_abs() as usize;
         let mut by_address = self.lock();
-        if *self.open.borrow() >= self.max {
+        if *self.open.borrow() >= max {
             return Err(Closed::TooMany);
         }
-        if by_address.get(&address).copied().unwrap_or(0) >= self.max_per_address {
+        if by_address.get(&address).copied().unwrap_or(0) >= max_per_address {
             return Err(Closed::TooManyOfAddress);
         }
         *by_address.entry(address).or_default() += 1;
@@ -81,15 +78,18 @@ mod tests {
 
     #[test]
     fn connections_are_limited_in_all_and_for_each_address() {
-        let text = "max.connections=3\nmax.connections.per.ip=2";
-        let connections = Arc::new(Connections::new(&Config::from_text(text).unwrap()));
+        let limits = |text| Config::from_text(text).unwrap();
+        let config = limits("max.connections=3\nmax.connections.per.ip=2");
+        let connections = Arc::new(Connections::default());
         let [one, two] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
-        let first = connections.admit(one).unwrap();
-        let _second = connections.admit(one).unwrap();
-        assert!(matches!(connections.admit(one), Err(Closed::TooManyOfAddress)));
-        let _third = connections.admit(two).unwrap();
-        assert!(matches!(connections.admit(two), Err(Closed::TooMany)));
+        let first = connections.admit(one, &config).unwrap();
+        let _second = connections.admit(one, &config).unwrap();
+        assert!(matches!(connections.admit(one, &config), Err(Closed::TooManyOfAddress)));
+        let _third = connections.admit(two, &config).unwrap();
+        assert!(matches!(connections.admit(two, &config), Err(Closed::TooMany)));
+        let raised = limits("max.connections=4\nmax.connections.per.ip=2");
+        assert!(connections.admit(two, &raised).is_ok());
         drop(first);
-        assert!(connections.admit(one).is_ok());
+        assert!(connections.admit(one, &config).is_ok());
     }
 }

@@ -107,7 +107,7 @@ impl Network {
             max_idle: u64::try_from(config.connections_max_idle_ms).ok().map(Duration::from_millis),
         };
         let requests = Requests::new(config.request_bytes().unwrap_or(usize::MAX));
-        let connections = Arc::new(Connections::new(config));
+        let connections = Arc::new(Connections::default());
         let (listening, phase) = (watch::Sender::new(()), watch::Sender::new(Phase::Open));
         Arc::new(Self { broker, limits, requests, connections, listening, phase })
     }
@@ -125,7 +125,8 @@ impl Network {
         let (peer, local) = (stream.peer_addr()?, stream.local_addr()?);
         stream.set_nodelay(true)?;
         socket2::SockRef::from(&stream).set_keepalive(true)?;
-        let admission = match self.connections.admit(peer.ip().to_canonical()) {
+        let config = self.broker.settings.now();
+        let admission = match self.connections.admit(peer.ip().to_canonical(), &config) {
             Ok(admission) => admission,
             Err(refused) => {
                 tracing::warn!(%peer, "closed a connection: {refused}");

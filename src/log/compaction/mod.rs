@@ -34,7 +34,6 @@ use tokio::time::sleep;
 
 /// Compacts one log after the other, as long as the store serves.
 pub async fn run(log: Arc<Log>, config: impl Fn() -> Arc<Config>) {
-    let backoff = Duration::from_millis(config().log_cleaner_backoff_ms.unsigned_abs());
     let mut state = log.state.clone();
     if state.wait_for(|state| *state == State::Serving).await.is_err() {
         return;
@@ -60,7 +59,7 @@ pub async fn run(log: Arc<Log>, config: impl Fn() -> Arc<Config>) {
             },
         };
         if is_idle {
-            sleep(backoff).await;
+            sleep(Duration::from_millis(config.log_cleaner_backoff_ms.unsigned_abs())).await;
         }
     }
 }
