@@ -6,7 +6,8 @@
 #   weed                 Kelp in weed, records in its filer
 #   alone                kelp serve on a directory
 #   alone-filer          kelp serve on a filer
-#   suites               the same, with what tests/suites/README.md asks for
+#   alone-suites         kelp serve on a directory, with what tests/suites/README.md asks for
+#   weed-suites          Kelp in weed, with the same
 #   memory-host          the Go in-memory host of kelp_storage
 #   memory-host-dynamic  the same, linked with an installed libkelp.so
 
@@ -33,10 +34,16 @@ broker_command() { # NAME PORT DATA
   weed) echo "PORT=$2 DATA=$3 scripts/run.sh" ;;
   alone) echo "target/release/kelp serve --listen 127.0.0.1:$2 --data $3" ;;
   alone-filer) echo "tests/weed.sh alone $3 $2" ;;
-  suites)
+  # Its rounds come often, as clients wait but seconds for what they wrote to be compacted.
+  alone-suites)
     echo "target/release/kelp serve --data $3 --listen 127.0.0.1:$2 --advertise localhost:$2" \
       "--listen 127.0.0.1:$(($2 + 3)) --advertise 127.0.0.1:$(($2 + 4))" \
-      "--set num.partitions=4 --set group.initial.rebalance.delay.ms=0 --set group.min.session.timeout.ms=1000"
+      "--set num.partitions=4 --set group.initial.rebalance.delay.ms=0 --set group.min.session.timeout.ms=1000" \
+      "--set kelp.round.interval.ms=1000 --set log.cleaner.backoff.ms=1000"
+    ;;
+  weed-suites)
+    echo "PORT=$2 DATA=$3 SET='advertised.listeners=PLAINTEXT://localhost:$2" \
+      "num.partitions=4 group.initial.rebalance.delay.ms=0 group.min.session.timeout.ms=1000' scripts/run.sh"
     ;;
   memory-host) echo "build/memory-host -listen 127.0.0.1:$2" ;;
   memory-host-dynamic) echo "LD_LIBRARY_PATH=build/install/lib build/memory-host-dynamic -listen 127.0.0.1:$2" ;;

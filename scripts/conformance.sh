@@ -3,7 +3,7 @@
 #
 #   fuzz        every target of fuzz/ for a minute (FUZZ_SECONDS)
 #   compaction  Kafka's own producer fills a compacted topic ten times, stand-alone and in weed (4 minutes)
-#   suites      client libraries' own tests of groups, and Kafka's (15 minutes, and what they fetch)
+#   suites      client libraries' own tests, and Kafka's, stand-alone and in weed (40 minutes, and what they fetch)
 #   torture     KILLS (20) times kill -9 at random moments under load, stand-alone and in weed (SEED)
 #   memory      MINUTES (10) of topics that come and go, 10,000 partitions and late consumers: memory must not grow
 set -uo pipefail
@@ -24,9 +24,17 @@ part_compaction() {
   return $bad
 }
 part_suites() {
-  scripts/need.sh rust go python java && cargo build --locked --release --features cli && with_broker suites run_suites
+  local bad=0
+  scripts/need.sh rust go c python java node && scripts/build-weed.sh >/dev/null && cargo build --locked --release --features cli || return 1
+  with_broker alone-suites run_suites kafka-python kafka-go sarama franz-go-kgo kafka-itests groups-tools java-tools rskafka librdkafka || bad=1
+  with_broker weed-suites run_suites kafka-go java-tools rskafka || bad=1
+  return $bad
 }
-run_suites() { SUITES_DIR=$PWD/build/suites tests/suites/kelp.sh "localhost:${1##*:}"; }
+# kafka-go compares names: the broker is `localhost`, as it tells.
+run_suites() {
+  local address=${*: -1}
+  SUITES_DIR=$PWD/build/suites tests/suites/kelp.sh "localhost:${address##*:}" "${@:1:$#-1}"
+}
 part_torture() {
   local passed=0 failed=0 broker port data command
   scripts/build-weed.sh >/dev/null && cargo build --locked --release --features cli || return 1

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# kelp.sh HOST:PORT [SUITE...]: the suites that have groups, on a stand-alone Kelp (README.md, "Broker settings"). As run.sh, but kelp-later.txt names
-# the failures that are expected, as they need what Kelp has not got yet. One that does not fail any more is to be taken off that list.
+# kelp.sh HOST:PORT SUITE...: suites on a Kelp with the settings that they need (README.md, "Broker settings"; scripts/conformance.sh names suites and
+# starts brokers). As run.sh, but kelp-later.txt names the failures that are expected, as they need what Kelp has not got yet. One that does not fail
+# any more is to be taken off that list.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-broker=${1:?usage: $0 HOST:PORT [SUITE...]}
+[[ $# -ge 2 ]] || { echo "usage: $0 HOST:PORT SUITE..." >&2; exit 2; }
+broker=$1
 shift
-suites=("$@")
-((${#suites[@]})) || suites=(kafka-python kafka-go sarama franz-go-kgo kafka-itests groups-tools)
 export SASL_BROKER=${SASL_BROKER-} RESET_CMD=${RESET_CMD:-$here/kelp-reset.sh}
 
 # Those that are run in part: share groups, transactions and SASL are left out, as their tests wait for long for what is not there.
@@ -18,7 +18,7 @@ declare -A part=(
 declare -A skip=([sarama]='Txn|Transactions|InitProducerId3')
 
 bad=0
-for suite in "${suites[@]}"; do
+for suite; do
   export SKIP=${skip[$suite]:-}
   [[ -n $SKIP ]] || unset SKIP
   said=$("$here/run.sh" "$broker" "$suite${part[$suite]:+=${part[$suite]}}")
