@@ -28,7 +28,7 @@ mod header {
     use std::{env, fs, path::PathBuf};
 
     /// In the order in which a C programmer reads.
-    const SOURCES: [&str; 12] = [
+    const SOURCES: [&str; 13] = [
         "version",
         "status",
         "data",
@@ -38,6 +38,7 @@ mod header {
         "log",
         "host",
         "engine",
+        "topic_list",
         "batch",
         "batch_reader",
         "batch_builder",

@@ -58,7 +58,7 @@
  * The version of this interface. It grows by one when structs or functions are added, and stays
  * compatible: a host that was built with a lower number runs with a newer library.
  */
-#define KELP_ABI_VERSION 4
+#define KELP_ABI_VERSION 5
 
 #define KELP_OK 0
 
@@ -286,6 +286,11 @@ typedef struct kelp_batch_reader kelp_batch_reader;
  * freed. None of them waits but `kelp_engine_stop` and `kelp_engine_free`.
  */
 typedef struct kelp_engine kelp_engine;
+
+/**
+ * The topics of one moment. Opaque to C. One thread at a time may use it.
+ */
+typedef struct kelp_topic_list kelp_topic_list;
 
 /**
  * Text in UTF-8 that somebody else owns. Not NUL-terminated. NULL with length 0 is empty.
@@ -955,8 +960,8 @@ typedef struct kelp_objects {
  * Kelp calls the host only on its dispatcher threads, never on a thread that serves a socket. A
  * callback must return soon: what has to wait is done elsewhere, and completed then. A callback
  * may call every function of this header but `kelp_engine_stop` and `kelp_engine_free`. With
- * more than one dispatcher thread the callbacks of different operations may run at once; `log`
- * and `state` are always called by one thread.
+ * more than one dispatcher thread the callbacks of different operations may run at once; `log`,
+ * `state` and `topics_changed` are always called by one thread.
  */
 typedef struct kelp_host {
   /**
@@ -993,7 +998,31 @@ typedef struct kelp_host {
    * callback returns.
    */
   void (*state)(void *ctx, int32_t state, struct kelp_str detail);
+  /**
+   * optional: what `kelp_topic_list_new` gives may have changed: called when the engine begins to
+   * serve, and when topics, their settings, or those of the broker are changed. Several changes
+   * may come as one call. Since KELP_ABI_VERSION 5.
+   */
+  void (*topics_changed)(void *ctx);
 } kelp_host;
+
+/**
+ * A topic, and what its settings and the broker's come to.
+ */
+typedef struct kelp_topic_summary {
+  uint8_t id[16];
+  struct kelp_str name;
+  /**
+   * How long records are kept, in milliseconds: what retention.ms is for the topic. -1: none go
+   * by their age.
+   */
+  int64_t retention_ms;
+  int32_t partition_count;
+  /**
+   * 1: Kafka's own, such as __consumer_offsets, which holds the state of coordinators.
+   */
+  uint32_t is_internal;
+} kelp_topic_summary;
 
 /**
  * What a batch says of itself besides its records. A reader tells it, a builder is given it; what
@@ -1255,6 +1284,41 @@ size_t kelp_metrics(const struct kelp_engine *engine, char *buffer, size_t capac
  * As `kelp_metrics`.
  */
 size_t kelp_engine_metrics(const struct kelp_engine *engine, char *buffer, size_t capacity);
+
+/**
+ * Makes a list of all topics as they are now, in the order of their names.
+ *
+ * It waits for no storage and no client. From any thread, also from a callback; `topics_changed`
+ * of kelp_host tells when it is worth to ask again. Since KELP_ABI_VERSION 5.
+ *
+ * KELP_UNAVAILABLE while the engine does not serve: before its storage is open, while another
+ * process has the data, and after it was stopped, fenced, or failed.
+ *
+ * Requires:
+ *
+ * `engine` is NULL or was not freed. `list` is NULL or may be written to.
+ */
+kelp_status kelp_topic_list_new(const struct kelp_engine *engine, struct kelp_topic_list **list);
+
+/**
+ * Goes to the next topic; the first call goes to the first. NULL behind the last, or if `list` is
+ * NULL. The topic and its name are Kelp's, until the next call of this function or
+ * `kelp_topic_list_free`.
+ *
+ * Requires:
+ *
+ * `list` is NULL or was not freed, and no other thread uses it.
+ */
+const struct kelp_topic_summary *kelp_topic_list_next(struct kelp_topic_list *list);
+
+/**
+ * Frees a list, and all that it gave. The engine may be gone already.
+ *
+ * Requires:
+ *
+ * `list` is NULL or was not freed, and is not used any more.
+ */
+void kelp_topic_list_free(struct kelp_topic_list *list);
 
 /**
  * Makes a reader of batches in Kafka's format v2 that lie one after the other in `slices`, as in a

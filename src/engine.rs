@@ -1,6 +1,7 @@
 //! Builds the runtime and the parts of a broker, and owns their end.
 
 mod metrics;
+pub mod topics;
 
 use crate::api::Broker;
 use crate::config::Config;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use topics::TopicSummary;
 
 /// How long a broker whose data was taken over tells its clients where to go.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -145,6 +147,18 @@ impl Engine {
     /// What there is to tell of this broker now. It waits for nobody.
     pub fn metrics(&self) -> Text {
         metrics::write(&self.broker, &self.network)
+    }
+
+    /// All topics as they are now; `None` while the broker does not serve.
+    pub fn topics(&self) -> Option<Vec<TopicSummary>> {
+        let serves = !*self.ended.borrow() && *self.state().borrow() == State::Serving;
+        serves.then(|| topics::all(&self.broker))
+    }
+
+    /// Calls `told` when the broker begins to serve, and whenever [`Engine::topics`] may give
+    /// something else than after the call before. It must not wait.
+    pub fn follow_topics(&self, told: impl Fn() + Send + Sync + 'static) {
+        self.spawn(topics::follow(self.broker.storage.clone(), told));
     }
 
     /// Runs a task as long as the engine is there.

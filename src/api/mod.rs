@@ -44,7 +44,7 @@ pub mod produce;
 mod rules;
 mod successor;
 pub mod sync_group;
-mod topics;
+pub(crate) mod topics;
 mod turns;
 
 use crate::config::Config;

@@ -51,7 +51,7 @@ impl From<StoreError> for Refusal {
     }
 }
 
-pub(super) fn is_internal(name: &str) -> bool {
+pub(crate) fn is_internal(name: &str) -> bool {
     INTERNAL.contains(&name)
 }
 

@@ -6,7 +6,7 @@ use super::status::Failure;
 use crate::store::groups::Record;
 use crate::store::topics::{BrokerConfigs, ConfigChanges, change_broker_configs};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// A record for each setting. Its key is `BROKER/NAME`, where no broker stands for all of them.
 const LOG: &str = "brokers";
@@ -16,11 +16,13 @@ pub(super) struct BrokerSettings {
     known: Arc<Mutex<Arc<BrokerConfigs>>>,
     /// Held until the host has completed what is stored.
     altering: Arc<tokio::sync::Mutex<()>>,
+    /// Sent after one changed.
+    changes: Arc<watch::Sender<()>>,
 }
 
 impl BrokerSettings {
-    pub(super) fn new(logs: RecordLogs) -> Self {
-        Self { logs, known: Arc::default(), altering: Arc::default() }
+    pub(super) fn new(logs: RecordLogs, changes: Arc<watch::Sender<()>>) -> Self {
+        Self { logs, known: Arc::default(), altering: Arc::default(), changes }
     }
 
     pub(super) fn configs(&self) -> Arc<BrokerConfigs> {
@@ -62,13 +64,14 @@ impl BrokerSettings {
         };
         let records = changes.iter().map(record).collect();
         let (done, answer) = oneshot::channel();
-        let known = self.known.clone();
+        let (known, changed) = (self.known.clone(), self.changes.clone());
         self.logs.append(LOG, records, move |stored| {
             if stored.is_ok() {
                 let mut known = lock(&known);
                 let mut all = (**known).clone();
                 change_broker_configs(&mut all, broker, changes);
                 *known = Arc::new(all);
+                changed.send_replace(());
             }
             drop(alone);
             // Who waited may be gone.

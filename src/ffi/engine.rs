@@ -12,6 +12,7 @@ use super::status::{
 };
 use super::{guard, log, signals};
 use crate::config::Config;
+use crate::engine::topics::TopicSummary;
 use crate::engine::{Backend, Engine, EngineError, ThreadOptions};
 use crate::store::{Owner, State};
 use std::ffi::{CStr, c_char};
@@ -84,6 +85,10 @@ impl KelpEngine {
             dispatcher::with_default(host.log(), || Engine::new(properties, backend, options));
         let engine = engine.map_err(|error| (status(&error), error.to_string()))?;
         engine.spawn(tell_states(host.clone(), engine.state(), engine.ended()));
+        if host.hears_of_topics() {
+            let host = host.clone();
+            engine.follow_topics(move || host.topics_changed());
+        }
         Ok(Self { engine, host, _dispatchers: dispatchers })
     }
 
@@ -91,6 +96,11 @@ impl KelpEngine {
         let mut text = self.engine.metrics();
         self.host.write_metrics(&mut text);
         text.finish()
+    }
+
+    /// All topics; `None` while the engine does not serve.
+    pub(super) fn topics(&self) -> Option<Vec<TopicSummary>> {
+        self.engine.topics()
     }
 
     /// Runs a call with the host's log.

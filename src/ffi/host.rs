@@ -10,7 +10,7 @@ use super::{data::KelpStr, data::Versioned, signals};
 use crate::metrics::{Text, names};
 use std::ffi::c_void;
 use std::io;
-use std::mem::size_of;
+use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -40,8 +40,8 @@ pub const KELP_STATE_ENDED: i32 = 5;
 /// Kelp calls the host only on its dispatcher threads, never on a thread that serves a socket. A
 /// callback must return soon: what has to wait is done elsewhere, and completed then. A callback
 /// may call every function of this header but `kelp_engine_stop` and `kelp_engine_free`. With
-/// more than one dispatcher thread the callbacks of different operations may run at once; `log`
-/// and `state` are always called by one thread.
+/// more than one dispatcher thread the callbacks of different operations may run at once; `log`,
+/// `state` and `topics_changed` are always called by one thread.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KelpHost {
@@ -64,11 +64,15 @@ pub struct KelpHost {
     /// optional: the engine's state changed to one of KELP_STATE_... The detail is gone when the
     /// callback returns.
     pub state: Option<unsafe extern "C" fn(ctx: *mut c_void, state: i32, detail: KelpStr)>,
+    /// optional: what `kelp_topic_list_new` gives may have changed: called when the engine begins to
+    /// serve, and when topics, their settings, or those of the broker are changed. Several changes
+    /// may come as one call. Since KELP_ABI_VERSION 5.
+    pub topics_changed: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
 }
 
 // SAFETY: `repr(C)`, begins with its size, and all its fields may be zero.
 unsafe impl Versioned for KelpHost {
-    const FIRST_SIZE: usize = size_of::<Self>();
+    const FIRST_SIZE: usize = offset_of!(Self, topics_changed);
 }
 
 /// Operations that the host has not completed. More are refused, so that a host that completes
@@ -195,6 +199,14 @@ impl Host {
         self.queue.notice(Notice::State { state, detail });
     }
 
+    pub(super) fn hears_of_topics(&self) -> bool {
+        self.callbacks.topics_changed.is_some()
+    }
+
+    pub(super) fn topics_changed(&self) {
+        self.queue.notice(Notice::TopicsChanged);
+    }
+
     /// Does a dispatcher's next piece of work.
     #[cfg(test)]
     pub(super) fn carry_out_next(&self) {
@@ -209,7 +221,7 @@ impl Host {
     }
 
     fn carry_out(&self, task: Task) {
-        let KelpHost { ctx, release, log, state, .. } = self.callbacks;
+        let KelpHost { ctx, release, log, state, topics_changed, .. } = self.callbacks;
         match task {
             Task::Ask(ticket) => ticket.deliver(ctx),
             Task::Release(queue::Lent(token)) => {
@@ -228,6 +240,12 @@ impl Host {
                 if let Some(state) = state {
                     // SAFETY: as above.
                     unsafe { state(ctx, number, KelpStr::of(&detail)) }
+                }
+            }
+            Task::Notice(Notice::TopicsChanged) => {
+                if let Some(topics_changed) = topics_changed {
+                    // SAFETY: the host's own function and context.
+                    unsafe { topics_changed(ctx) }
                 }
             }
         }

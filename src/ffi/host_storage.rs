@@ -81,7 +81,9 @@ impl HostStorage {
             (None, ..) => return Err("append_records or load_records"),
             _ => return Err("commit_offsets or load_offsets"),
         };
-        let broker_settings = logs.clone().map(|logs| Arc::new(BrokerSettings::new(logs)));
+        let known = Known::new();
+        let settings = |logs| Arc::new(BrokerSettings::new(logs, known.changes.clone()));
+        let broker_settings = logs.clone().map(settings);
         let snapshots = logs.map(|logs| Arc::new(Snapshots::new(logs)));
         let storage = Arc::new(Self {
             host: host.clone(),
@@ -97,7 +99,7 @@ impl HostStorage {
                 allocate_producer_ids: table.allocate_producer_ids,
                 alter_topic: table.alter_topic,
             },
-            known: Known::new(),
+            known,
             altering: Arc::default(),
             broker_settings,
             partitions: Arc::default(),
@@ -209,6 +211,10 @@ impl Storage for HostStorage {
 
     fn topics(&self) -> Arc<Topics> {
         self.known.topics().clone()
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<()>> {
+        Some(self.known.changes.subscribe())
     }
 
     fn has_coordinators(&self) -> bool {

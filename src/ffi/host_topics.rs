@@ -18,6 +18,8 @@ pub(super) struct Known {
     pub(super) state: watch::Sender<State>,
     pub(super) cluster_id: OnceLock<String>,
     topics: Mutex<Arc<Topics>>,
+    /// Sent after topics, or settings of the broker, changed.
+    pub(super) changes: Arc<watch::Sender<()>>,
 }
 
 impl HostStorage {
@@ -94,6 +96,7 @@ impl HostStorage {
                 move |created| {
                     if created.is_ok() {
                         Arc::make_mut(&mut *known.topics()).insert(topic);
+                        known.changes.send_replace(());
                     }
                     let _ = done.send(created);
                 },
@@ -124,6 +127,7 @@ impl HostStorage {
                         Arc::make_mut(&mut *topics).remove(id);
                         lock(&partitions).retain(|partition, _| partition.topic != id);
                         drop(topics);
+                        known.changes.send_replace(());
                         if let Some(snapshots) = snapshots {
                             snapshots.delete(&topic);
                         }
@@ -160,6 +164,7 @@ impl HostStorage {
                         Arc::make_mut(&mut *topics).insert(changed);
                     }
                     drop(topics);
+                    known.changes.send_replace(());
                     drop(alone);
                     let _ = done.send(altered);
                 },
@@ -189,6 +194,7 @@ impl Known {
             state: watch::Sender::new(State::Opening),
             cluster_id: OnceLock::new(),
             topics: Mutex::default(),
+            changes: Arc::default(),
         })
     }
 

@@ -39,6 +39,7 @@ mod snapshots;
 mod spans;
 pub mod status;
 pub mod storage;
+pub mod topic_list;
 pub mod version;
 
 use status::{KELP_OK, KELP_PANIC, KelpStatus};

@@ -24,6 +24,7 @@ unsafe impl Send for Lent {}
 pub(super) enum Notice {
     Log { level: i32, target: String, text: String },
     State { state: i32, detail: String },
+    TopicsChanged,
 }
 
 /// Log lines that wait while the host does not take them; more are dropped and counted.
@@ -67,6 +68,10 @@ impl Queue {
         if inner.closed || is_line && inner.notices.len() >= LOG_LINES_MAX {
             inner.log_lines_dropped += u64::from(is_line);
             return;
+        }
+        let is_of_topics = |notice: &Notice| matches!(notice, Notice::TopicsChanged);
+        if is_of_topics(&notice) && inner.notices.iter().any(is_of_topics) {
+            return; // One that waits tells the same.
         }
         inner.notices.push_back(notice);
         drop(inner);
@@ -122,5 +127,28 @@ impl Inner {
             self.notices.push_back(Notice::Log { level: super::log::KELP_LOG_WARN, target, text });
         }
         self.notices.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_topics_changed_waits_once_and_is_told_again_after_that() {
+        let queue = Queue::default();
+        let next = || match queue.next(true) {
+            Some(Task::Notice(Notice::TopicsChanged)) => "topics",
+            Some(Task::Notice(Notice::State { .. })) => "state",
+            _ => "other",
+        };
+        queue.notice(Notice::TopicsChanged);
+        queue.notice(Notice::State { state: 1, detail: String::new() });
+        queue.notice(Notice::TopicsChanged);
+        assert_eq!((next(), next()), ("topics", "state"));
+        queue.notice(Notice::TopicsChanged);
+        queue.close();
+        assert_eq!(next(), "topics");
+        assert!(queue.next(true).is_none());
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn host_with(fill: impl FnOnce(&mut KelpHost)) -> Arc<Host> {
         release: None,
         log: None,
         state: None,
+        topics_changed: None,
     };
     fill(&mut callbacks);
     Host::new(callbacks, Duration::from_millis(100))

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 /// The version of this interface. It grows by one when structs or functions are added, and stays
 /// compatible: a host that was built with a lower number runs with a newer library.
-pub const KELP_ABI_VERSION: u32 = 4;
+pub const KELP_ABI_VERSION: u32 = 5;
 
 /// The interface version of the library that is linked: KELP_ABI_VERSION of its own header. A
 /// host that uses what a version brought checks that this is not lower.

@@ -38,6 +38,11 @@ impl Retention {
         (is_limited && list(&policy).any(|policy| policy == "delete")).then_some(retention)
     }
 
+    /// How old records may become, if that counts.
+    pub fn ms(self) -> Option<i64> {
+        self.ms
+    }
+
     /// Where the log must start.
     pub fn start_of(&self, layout: &Layout, now_ms: i64) -> i64 {
         let too_large = self.bytes.map_or(0, |limit| {

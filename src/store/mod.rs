@@ -130,6 +130,12 @@ pub trait Storage: Send + Sync + 'static {
     /// The topics as this process knows them now. Cheap: asked in every request.
     fn topics(&self) -> Arc<Topics>;
 
+    /// Wakes when [`Storage::topics`] or [`Storage::broker_configs`] may give something else.
+    /// `None` before the store is open, and of one that does not tell.
+    fn changes(&self) -> Option<watch::Receiver<()>> {
+        None
+    }
+
     /// Whether the store keeps what coordinators need. Without it there are no producer ids, and
     /// the APIs that need coordinators are not advertised.
     fn has_coordinators(&self) -> bool {

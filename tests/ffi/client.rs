@@ -35,6 +35,7 @@ const HEARTBEAT: i16 = 12;
 const SYNC_GROUP: i16 = 14;
 const API_VERSIONS: i16 = 18;
 const CREATE_TOPICS: i16 = 19;
+const DELETE_TOPICS: i16 = 20;
 const DESCRIBE_CONFIGS: i16 = 32;
 const CREATE_PARTITIONS: i16 = 37;
 const INCREMENTAL_ALTER_CONFIGS: i16 = 44;
@@ -96,6 +97,17 @@ impl Client {
         body.extend([0; 8]); // no assignments, no configs
         body.extend(10_000i32.to_be_bytes());
         let answer = self.call(CREATE_TOPICS, 0, &body);
+        let mut answer = &answer[4..];
+        take_text(&mut answer);
+        i16::from_be_bytes(take(&mut answer))
+    }
+
+    /// Deletes a topic; gives the error code.
+    pub(crate) fn delete_topic(&mut self, name: &str) -> i16 {
+        let mut body = array_of_one();
+        put_text(&mut body, name);
+        body.extend(10_000i32.to_be_bytes());
+        let answer = self.call(DELETE_TOPICS, 0, &body);
         let mut answer = &answer[4..];
         take_text(&mut answer);
         i16::from_be_bytes(take(&mut answer))

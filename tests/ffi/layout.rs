@@ -8,6 +8,7 @@ use kelp::ffi::host::KelpHost;
 use kelp::ffi::objects::*;
 use kelp::ffi::operation::KelpOp;
 use kelp::ffi::storage::*;
+use kelp::ffi::topic_list::KelpTopicSummary;
 use std::fmt::Write;
 use std::mem::{offset_of, size_of};
 use std::path::Path;
@@ -94,7 +95,10 @@ layout! {
     };
     KelpRecordHeader = kelp_record_header { key, value };
     KelpBatchRecord = kelp_batch_record { offset, timestamp, key, value, headers, header_count };
-    KelpHost = kelp_host { struct_size, log_level, ctx, storage, objects, release, log, state };
+    KelpHost = kelp_host {
+        struct_size, log_level, ctx, storage, objects, release, log, state, topics_changed
+    };
+    KelpTopicSummary = kelp_topic_summary { id, name, retention_ms, partition_count, is_internal };
     KelpConfig = kelp_config { struct_size, io_threads, dispatch_threads, reserved, properties };
 }
 

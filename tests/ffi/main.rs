@@ -12,3 +12,4 @@ mod header;
 mod layout;
 mod metrics;
 mod rust_host;
+mod topics;

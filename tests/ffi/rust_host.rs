@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use tokio::runtime::Runtime;
 
 const OK: i16 = 0;
@@ -40,6 +40,9 @@ pub(crate) struct Host {
     offsets: Mutex<BTreeMap<(String, String, String, i32), Committed>>,
     bytes_read: AtomicU64,
     appends: AtomicU64,
+    /// How often it was told that topics changed.
+    told: Mutex<u64>,
+    telling: Condvar,
     runtime: Runtime,
 }
 
@@ -52,8 +55,24 @@ impl Host {
             offsets: Mutex::default(),
             bytes_read: AtomicU64::new(0),
             appends: AtomicU64::new(0),
+            told: Mutex::default(),
+            telling: Condvar::new(),
             runtime: runtime.unwrap(),
         })
+    }
+
+    /// Looks again whenever it is told that topics changed, until it sees something.
+    pub(crate) fn await_topics<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        let mut told = self.told.lock().unwrap();
+        loop {
+            let before = *told;
+            drop(told);
+            if let Some(seen) = look() {
+                return seen;
+            }
+            told = self.told.lock().unwrap();
+            told = self.telling.wait_while(told, |told| *told == before).unwrap();
+        }
     }
 
     /// Appends behind the engine's back, as another process would.
@@ -104,6 +123,7 @@ impl Engine {
             release: None,
             log: None,
             state: None,
+            topics_changed: Some(topics_changed),
         };
         let mut engine = ptr::null_mut();
         let (mut error, mut port) = ([0 as c_char; 256], 0);
@@ -133,6 +153,13 @@ impl Drop for Engine {
         // SAFETY: made by `kelp_engine_new`, and not used any more.
         unsafe { kelp_engine_free(self.engine) };
     }
+}
+
+unsafe extern "C" fn topics_changed(ctx: *mut c_void) {
+    // SAFETY: `ctx` is the host, which outlives the engine.
+    let host = unsafe { &*ctx.cast::<Host>() };
+    *host.told.lock().unwrap() += 1;
+    host.telling.notify_all();
 }
 
 fn table(offers: Offers) -> KelpStorage {

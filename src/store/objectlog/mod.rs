@@ -367,6 +367,10 @@ impl Storage for ObjectLog {
         self.shared.serving.get().map(|serving| serving.metadata.topics()).unwrap_or_default()
     }
 
+    fn changes(&self) -> Option<watch::Receiver<()>> {
+        self.shared.serving.get().map(|serving| serving.metadata.changes())
+    }
+
     async fn create_topic(&self, topic: Topic) -> Result<()> {
         self.shared.serving()?.metadata.create_topic(topic).await
     }

@@ -36,12 +36,15 @@ use image::{Change, Command, Image, Outcome};
 use retry::Retry;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 
 pub struct Metadata {
     objects: Arc<dyn Objects>,
     nonce: u64,
     settings: Settings,
     image: Mutex<Image>,
+    /// Sent after the image changed.
+    changes: watch::Sender<()>,
     /// Whoever has it is the one that works on the log.
     turn: tokio::sync::Mutex<Turn>,
 }
@@ -86,8 +89,8 @@ impl Metadata {
     }
 
     async fn start(objects: Arc<dyn Objects>, nonce: u64, settings: Settings) -> Result<Self> {
-        let (image, turn) = Default::default();
-        let metadata = Self { objects, nonce, settings, image, turn };
+        let (image, changes, turn) = Default::default();
+        let metadata = Self { objects, nonce, settings, image, changes, turn };
         metadata.refresh().await?;
         if metadata.image().cluster_id.is_none() {
             // Whoever comes first names the cluster, and all take that name.
@@ -99,6 +102,11 @@ impl Metadata {
     /// The topics as this process knows them.
     pub fn topics(&self) -> Arc<Topics> {
         self.image().topics.clone()
+    }
+
+    /// Wakes who waits for a command to be applied.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     pub fn cluster_id(&self) -> String {
@@ -291,6 +299,9 @@ impl Metadata {
             }
             image.apply(command);
         }
+        if image.seq >= first {
+            self.changes.send_replace(());
+        }
         Ok(())
     }
 
@@ -307,6 +318,7 @@ impl Metadata {
         let mut image = self.image();
         if loaded.seq > image.seq {
             *image = loaded;
+            self.changes.send_replace(());
         }
         turn.snapshot = turn.snapshot.max(seq);
         Ok(())
@@ -582,5 +594,21 @@ mod tests {
         assert!(metadata.create_topic(long).await.is_err());
         metadata.create_topic(topic(1, "short")).await.unwrap();
         assert_eq!(metadata.seq(), 2, "nothing of it was stored");
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_changes_is_woken_by_those_of_others_too() {
+        let objects: Arc<dyn Objects> = Arc::new(Memory::default());
+        let one = Metadata::open(objects.clone(), 1).await.unwrap();
+        let two = Metadata::open(objects, 2).await.unwrap();
+        let mut changes = two.changes();
+        two.refresh().await.unwrap();
+        assert!(!changes.has_changed().unwrap(), "there was nothing new");
+        one.create_topic(topic(1, "a")).await.unwrap();
+        two.refresh().await.unwrap();
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        two.create_topic(topic(2, "b")).await.unwrap();
+        assert!(changes.has_changed().unwrap());
     }
 }
