@@ -36,6 +36,10 @@ static void state(void *ctx, int32_t number, kelp_str detail) {
   kelp_go_state((uintptr_t)ctx, number, detail);
 }
 
+static void topics_changed(void *ctx) {
+  kelp_go_topics_changed((uintptr_t)ctx);
+}
+
 kelp_status kelp_go_new(uintptr_t handle, uint32_t offers, const char *properties,
                         uint32_t io_threads, kelp_engine **engine, char *error,
                         size_t error_capacity) {
@@ -74,6 +78,7 @@ kelp_status kelp_go_new(uintptr_t handle, uint32_t offers, const char *propertie
   if (offers & KELP_GO_STORAGE) host.storage = &storage;
   if (offers & KELP_GO_LOG) host.log = log_line;
   if (offers & KELP_GO_STATE) host.state = state;
+  if (offers & KELP_GO_TOPICS_CHANGED) host.topics_changed = topics_changed;
 
   kelp_config config = {0};
   config.struct_size = sizeof config;

@@ -13,6 +13,7 @@
 #define KELP_GO_STATE 32u
 #define KELP_GO_GROUPS 64u
 #define KELP_GO_ALTER_TOPICS 128u
+#define KELP_GO_TOPICS_CHANGED 256u
 
 kelp_status kelp_go_new(uintptr_t host, uint32_t offers, const char *properties,
                         uint32_t io_threads, kelp_engine **engine, char *error,

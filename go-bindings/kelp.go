@@ -51,6 +51,10 @@ type Host struct {
 	// State is told when the engine's state changes, with a text on it; also before New has
 	// returned. It must return soon, and must not call Stop or Close. nil: nobody is told.
 	State func(State, string)
+	// TopicsChanged is told when [Engine.Topics] may give something else: when the engine begins to
+	// serve, and when topics, their settings, or those of the broker are changed. Several changes may
+	// come as one call. It must return soon, and must not call Stop or Close. nil: nobody is told.
+	TopicsChanged func()
 }
 
 // Level says how grave a log line is.
@@ -99,6 +103,9 @@ func (s State) String() string {
 
 // ErrClosed is the answer of an engine that was closed or stopped.
 var ErrClosed = errors.New("kelp: the engine is closed")
+
+// ErrNotServing is the answer of an engine whose storage is not open, or not its own any more.
+var ErrNotServing = errors.New("kelp: the engine does not serve")
 
 // Engine is a Kafka broker. Its methods may be called from any goroutine.
 type Engine struct {
@@ -160,6 +167,7 @@ func (h Host) offers() C.uint32_t {
 	offer(changes, C.KELP_GO_ALTER_TOPICS)
 	offer(h.Log != nil, C.KELP_GO_LOG)
 	offer(h.State != nil, C.KELP_GO_STATE)
+	offer(h.TopicsChanged != nil, C.KELP_GO_TOPICS_CHANGED)
 	return offers
 }
 
@@ -237,6 +245,8 @@ func failure(what string, status C.kelp_status) error {
 		return nil
 	case C.KELP_STOPPED:
 		return ErrClosed
+	case C.KELP_UNAVAILABLE:
+		return ErrNotServing
 	case C.KELP_INVALID_ARGUMENT:
 		return fmt.Errorf("kelp: %s: invalid argument", what)
 	case C.KELP_IO:
