@@ -27,6 +27,7 @@ import (
 	"github.com/seaweedfs/seaweedfs/weed/util"
 	util_http "github.com/seaweedfs/seaweedfs/weed/util/http"
 	"github.com/spf13/viper"
+	"kelp/go-bindings/weed/internal/weedtest"
 )
 
 const withTokens = `
@@ -39,7 +40,7 @@ expires_after_seconds = 4
 `
 
 func TestTokensOfVolumeServersAreUsedAndRenewed(t *testing.T) {
-	s := ownServer(t, withTokens)
+	s := weedtest.Own(t, withTokens)
 	o := openOn(t, s)
 	content := random(9 << 20)
 	for i := range 3 {
@@ -71,7 +72,7 @@ func chunkURL(t *testing.T, o *Objects, key string) string {
 }
 
 func TestTheFilersRuleForThePathCounts(t *testing.T) {
-	s := ownServer(t, "")
+	s := weedtest.Own(t, "")
 	var synced, uploads atomic.Int32
 	o := openOn(t, s, func(options *Options) {
 		options.HTTP = doFunc(func(request *http.Request) (*http.Response, error) {
@@ -97,9 +98,10 @@ func TestTheFilersRuleForThePathCounts(t *testing.T) {
 		put(t, o, fmt.Sprintf("journal/1/%010d/0", epoch), random(5_000))
 		time.Sleep(50 * time.Millisecond)
 	}
-	before := uploads.Load()
+	// More than one of each, where an upload was sent again.
+	before, syncedBefore := uploads.Load(), synced.Load()
 	put(t, o, "segment/1/0000000001-1", random(5_000))
-	if synced.Load() != 1 || uploads.Load() != before+1 {
+	if synced.Load() != syncedBefore || uploads.Load() == before {
 		t.Error("the journal's rule was used for a segment")
 	}
 
@@ -128,11 +130,11 @@ func setRule(t *testing.T, o *Objects, text string) {
 }
 
 func TestAMasterThatAssignsNothingYetStopsNoSmallPut(t *testing.T) {
-	s := ownServer(t, "")
+	s := weedtest.Own(t, "")
 	o := openOn(t, s)
 	put(t, o, "journal/1/0000000001/0", random(60_000))
-	s.kill()
-	if err := s.start(); err != nil {
+	s.Kill()
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
 	put(t, o, "journal/1/0000000001/1", nil) // Waits for the filer.
@@ -152,7 +154,7 @@ func TestAMasterThatAssignsNothingYetStopsNoSmallPut(t *testing.T) {
 }
 
 func TestWhatWasAnsweredSurvivesKillsOfTheServer(t *testing.T) {
-	s := ownServer(t, "")
+	s := weedtest.Own(t, "")
 	o := openOn(t, s, func(options *Options) { options.Timeout = time.Minute })
 	put(t, o, "journal/1/0000000000/0", nil)
 	var mutex sync.Mutex
@@ -184,8 +186,8 @@ func TestWhatWasAnsweredSurvivesKillsOfTheServer(t *testing.T) {
 	}
 	for range 2 {
 		time.Sleep(2 * time.Second)
-		s.kill()
-		if err := s.start(); err != nil {
+		s.Kill()
+		if err := s.Start(); err != nil {
 			t.Fatal(err)
 		}
 		putWhenBack(t, o)
@@ -254,8 +256,8 @@ func TestAClusterWithTLSIsSpokenToWithTLS(t *testing.T) {
 	dir := t.TempDir()
 	writeCertificates(t, dir)
 	text := strings.ReplaceAll(withTLS, "DIR", dir)
-	s := ownServer(t, text)
-	util.ConfigurationFileDirectory.Set(s.dir)
+	s := weedtest.Own(t, text)
+	util.ConfigurationFileDirectory.Set(s.Dir)
 	util.LoadConfiguration("security", true) // LoadSecurityConfiguration does it only once in a process.
 	t.Cleanup(viper.Reset)
 	client, err := util_http.NewGlobalHttpClient()

@@ -156,6 +156,11 @@ func (f *filers) warn() {
 		f.options.FilerGroup, f.known[0].address, f.known[len(f.known)-1].address)
 }
 
+// Filer makes a request of its own kind to the filer that has the objects. It is sent once.
+func (o *Objects) Filer(ctx context.Context, request func(filer_pb.SeaweedFilerClient) error) error {
+	return o.filers.call(ctx, request)
+}
+
 // call makes one request. It is sent once: whether a request arrived that got no answer is not known.
 func (f *filers) call(ctx context.Context, request func(filer_pb.SeaweedFilerClient) error) error {
 	conn, err := f.conn(ctx)

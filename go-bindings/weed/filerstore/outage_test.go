@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"kelp/go-bindings"
+	"kelp/go-bindings/weed/internal/weedtest"
 )
 
 // A fault is what becomes of calls to the filer and the volume server.
@@ -197,8 +198,8 @@ func (p *producer) value(sequence int32) []byte {
 }
 
 func TestABrokerRidesOutWhateverItsFilerDoes(t *testing.T) {
-	s := ownServer(t, "")
-	link := &link{filer: fmt.Sprintf("127.0.0.1:%d", s.ports[5])}
+	s := weedtest.Own(t, "")
+	link := &link{filer: fmt.Sprintf("127.0.0.1:%d", s.Ports[5])}
 	link.set(none)
 	objects := openOn(t, s, func(options *Options) {
 		options.DialOption = grpc.WithTransportCredentials(faulty{insecure.NewCredentials(), link})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"kelp/go-bindings/weed/internal/weedtest"
 	"net"
 	"net/http"
 	"strings"
@@ -111,17 +112,17 @@ func TestAPutDoesNotReadItsMemoryAfterItReturned(t *testing.T) {
 }
 
 func TestAStalledVolumeServerEndsAPutInTimeAndUnknown(t *testing.T) {
-	s := ownServer(t, "")
+	s := weedtest.Own(t, "")
 	o := openOn(t, s)
 	content := random(64 << 20)
 	put(t, o, "segment/1/before", content) // Leaves file ids, so that the next put gets as far as the upload.
-	s.process.Process.Signal(syscall.SIGSTOP)
+	s.Signal(syscall.SIGSTOP)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	start := time.Now()
 	created, err := o.PutNew(ctx, "segment/1/x", [][]byte{content})
 	took := time.Since(start)
-	s.process.Process.Signal(syscall.SIGCONT)
+	s.Signal(syscall.SIGCONT)
 	if created || err == nil || took > 2*time.Second {
 		t.Errorf("created %t, error %v, after %s", created, err, took)
 	}
