@@ -73,15 +73,20 @@ func Run(ctx context.Context, options Options) error {
 	defer objects.Close()
 
 	states := make(chan state, 8)
+	shown := newProjection(options.Dir)
 	engine, err := kelp.New(kelp.Config{Properties: properties}, kelp.Host{
 		Objects: objects,
 		Log:     log,
 		State:   func(kind kelp.State, detail string) { states <- state{kind, detail} },
+
+		TopicsChanged: shown.signal,
 	})
 	if err != nil {
 		return err
 	}
 	defer engine.Close()
+	shown.start(engine.Topics, objects.Filer)
+	defer shown.stop()
 	if err := stats.Gather.Register(collector{engine}); err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
@@ -92,7 +97,7 @@ func Run(ctx context.Context, options Options) error {
 		}
 		defer serveMetrics(listener)()
 	}
-	return follow(ctx, options, engine, states)
+	return follow(ctx, options, engine, shown, states)
 }
 
 // state is what the engine tells of itself.
@@ -102,7 +107,7 @@ type state struct {
 }
 
 // follow does what the engine's state asks for, until the end.
-func follow(ctx context.Context, options Options, engine *kelp.Engine, states <-chan state) error {
+func follow(ctx context.Context, options Options, engine *kelp.Engine, shown *projection, states <-chan state) error {
 	over := errors.New("the engine ended")
 	for {
 		select {
@@ -119,6 +124,7 @@ func follow(ctx context.Context, options Options, engine *kelp.Engine, states <-
 				}
 			case kelp.Fenced:
 				over = fmt.Errorf("%s took over", now.detail)
+				shown.stop()
 			case kelp.Failed:
 				over = fmt.Errorf("the data cannot be opened: %s", now.detail)
 			case kelp.Ended:
