@@ -13,10 +13,11 @@ use super::fetch_sessions::Turn;
 use super::successor::Successor;
 use super::{Broker, Context, Reply};
 use crate::config::topic::text;
+use crate::log::epochs::EpochEnd;
 use crate::log::fetch::{Fetch, Position};
 use crate::messages::fetch::{
-    FetchPartition, FetchTopic, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint,
-    PartitionData, Request, Response,
+    EpochEndOffset, FetchPartition, FetchTopic, FetchableTopicResponse, LeaderIdAndEpoch,
+    NodeEndpoint, PartitionData, Request, Response,
 };
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Records;
@@ -165,7 +166,10 @@ impl Answer {
         let partition = cx.broker.log.partition(id).await.map_err(ErrorCode::from)?;
         let max_bytes = wanted.partition_max_bytes.max(0) as usize;
         let epoch = wanted.current_leader_epoch;
-        Ok(Position::new(partition, wanted.fetch_offset, max_bytes, epoch))
+        Ok(Position {
+            last_fetched_epoch: wanted.last_fetched_epoch,
+            ..Position::new(partition, wanted.fetch_offset, max_bytes, epoch)
+        })
     }
 
     /// Makes message sets of what was read, for clients that want these. They may come to more than
@@ -291,6 +295,9 @@ fn fill(partition: &mut PartitionData, position: Position, is_committed: bool) {
             partition.last_stable_offset = found.bounds.last_stable_offset;
             partition.log_start_offset = found.bounds.log_start_offset;
             partition.records = Some(Records(found.records));
+            if let Some(EpochEnd { leader_epoch, end_offset }) = found.diverging {
+                partition.diverging_epoch = EpochEndOffset { epoch: leader_epoch, end_offset };
+            }
             partition.aborted_transactions = is_committed.then(Vec::new);
         }
     }

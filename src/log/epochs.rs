@@ -4,6 +4,7 @@
 
 use super::partition::Partition;
 use crate::protocol::error_code::ErrorCode;
+use crate::store::EpochStart;
 
 /// The end of what was appended in an epoch and all before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +33,17 @@ impl Partition {
             let end_offset = bounds.high_watermark;
             return Ok(Some(EpochEnd { leader_epoch: epoch, end_offset }));
         }
-        let mut earlier = self.storage.epochs(self.id).await?;
-        earlier.retain(|known| known.epoch < bounds.leader_epoch);
-        let next = earlier.partition_point(|known| known.epoch <= epoch);
-        let end = earlier.get(next).map_or(bounds.epoch_start_offset, |next| next.start_offset);
+        let (log_start, start_offset) = (bounds.log_start_offset, bounds.epoch_start_offset);
+        let mut known = self.storage.epochs(self.id).await?;
+        known.retain(|known| known.epoch < bounds.leader_epoch);
+        known.push(EpochStart { epoch: bounds.leader_epoch, start_offset });
+        // An epoch whose records are all below the log start is not known any more.
+        let below = known.partition_point(|known| known.start_offset <= log_start);
+        known.drain(..below.saturating_sub(1));
+        let next = known.partition_point(|known| known.epoch <= epoch);
         Ok(Some(EpochEnd {
-            leader_epoch: next.checked_sub(1).map_or(epoch, |last| earlier[last].epoch),
-            end_offset: end.max(bounds.log_start_offset),
+            leader_epoch: next.checked_sub(1).map_or(epoch, |last| known[last].epoch),
+            end_offset: known[next].start_offset.max(log_start),
         }))
     }
 }
@@ -46,9 +51,12 @@ impl Partition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::fetch::{Fetch, Position};
+    use crate::log::read_memory::Share;
     use crate::log::testing::{Fixture, PARTITION};
     use crate::record::testing::Draft;
-    use crate::store::{EpochStart, Opened, Storage, StoreError};
+    use crate::store::{Opened, Storage, StoreError};
+    use std::time::Duration;
 
     /// A log of six records of which two were written in epoch 0 and one in 2; in 4 none was, and
     /// 6 is the present one.
@@ -106,10 +114,48 @@ mod tests {
         let f = log().await;
         f.store.set_log_start(PARTITION, 4).await.unwrap();
         f.partition.state().log_start_offset = 4;
-        f.store.epochs.lock().unwrap().drain(..2);
         let mut ends: Vec<_> = (-2..6).map(|epoch| (epoch, 4)).collect();
         ends[1] = (-1, -1);
         assert_eq!(f.ends().await, [&ends[..], &[(6, 6), (-1, -1)]].concat());
+    }
+
+    #[tokio::test]
+    async fn a_fetch_with_the_epoch_of_its_last_record_is_told_where_the_logs_part() {
+        let f = log().await;
+        f.store.set_log_start(PARTITION, 4).await.unwrap();
+        f.partition.state().log_start_offset = 4;
+        let out_of_range = Err(ErrorCode::OffsetOutOfRange);
+        for (offset, last_fetched_epoch, expected) in [
+            (3, -1, out_of_range),
+            (3, 0, out_of_range),
+            (3, 6, out_of_range),
+            (5, -1, Ok(None)),
+            (5, 0, Ok(Some((0, 4)))),
+            (5, 5, Ok(Some((5, 4)))),
+            (5, 6, Ok(None)),
+            (5, 7, out_of_range),
+            (9, -1, out_of_range),
+            (9, 0, Ok(Some((0, 4)))),
+            (9, 6, Ok(Some((6, 6)))),
+            (9, 7, out_of_range),
+        ] {
+            let position = Position::new(f.partition.clone(), offset, 1 << 20, -1);
+            let mut fetch = Fetch {
+                positions: vec![Position { last_fetched_epoch, ..position }],
+                max_bytes: 1 << 20,
+                min_bytes: 1 << 20,
+                max_wait: Duration::from_secs(60),
+                is_one_of_each: false,
+                share: Share::default(),
+            };
+            let is_answer = fetch.read().await;
+            let found = fetch.positions.remove(0).found.map(|found| {
+                assert_eq!(found.records.is_empty(), found.diverging.is_some());
+                found.diverging.map(|end| (end.leader_epoch, end.end_offset))
+            });
+            assert_eq!(found, expected, "offset {offset}, epoch {last_fetched_epoch}");
+            assert_eq!(is_answer, found != Ok(None), "it does not wait");
+        }
     }
 
     #[tokio::test]

@@ -1,10 +1,12 @@
 //! Reading from one or many partitions, now or when there is enough.
 //!
 //! Source: `ReplicaManager.readFromLog`, `fetchMessages` and `DelayedFetch` of Apache Kafka;
-//! KIP-74 (limits, and the first batch that comes whole), KIP-320 (leader epochs).
+//! KIP-74 (limits, and the first batch that comes whole), KIP-320 (leader epochs), KIP-595 (diverging
+//! epochs).
 
 use super::Log;
-use super::partition::{Bounds, Partition};
+use super::epochs::EpochEnd;
+use super::partition::{Bounds, NO_LEADER_EPOCH, Partition};
 use super::read_memory::Share;
 use super::waiting::{Parked, Waiting};
 use crate::protocol::error_code::ErrorCode;
@@ -23,6 +25,8 @@ pub struct Position {
     pub max_bytes: usize,
     /// The leader epoch that the client knows; negative if it knows none.
     pub current_leader_epoch: i32,
+    /// The leader epoch of the last record that the client has; negative if it does not say.
+    pub last_fetched_epoch: i32,
     pub found: Result<Found, ErrorCode>,
 }
 
@@ -30,6 +34,8 @@ pub struct Position {
 pub struct Found {
     pub bounds: Bounds,
     pub records: Vec<Bytes>,
+    /// Where the client's log and this one part. It has records that are not here, so it gets none.
+    pub diverging: Option<EpochEnd>,
     bytes: usize,
     /// How many bytes were allowed.
     max_bytes: usize,
@@ -56,22 +62,42 @@ impl Position {
     ) -> Self {
         // Nobody sees this: a position is read before it is answered.
         let found = Err(ErrorCode::UnknownServerError);
-        Self { partition, offset, max_bytes, current_leader_epoch, found }
+        let last_fetched_epoch = NO_LEADER_EPOCH;
+        Self { partition, offset, max_bytes, current_leader_epoch, last_fetched_epoch, found }
     }
 
     async fn read(&self, max_bytes: usize, at_least_one: bool) -> Result<Found, ErrorCode> {
         let bounds = self.partition.bounds(self.current_leader_epoch)?;
+        let diverging = self.diverging(&bounds).await?;
+        if diverging.is_some() {
+            return Ok(Found { bounds, records: Vec::new(), diverging, bytes: 0, max_bytes });
+        }
         if self.offset < bounds.log_start_offset || self.offset > bounds.log_end_offset {
             return Err(ErrorCode::OffsetOutOfRange);
         }
         let max_bytes = max_bytes.min(self.max_bytes);
         if self.offset >= bounds.high_watermark || (max_bytes == 0 && !at_least_one) {
-            return Ok(Found { bounds, records: Vec::new(), bytes: 0, max_bytes });
+            return Ok(Found { bounds, records: Vec::new(), diverging, bytes: 0, max_bytes });
         }
         let Partition { id, storage, .. } = &*self.partition;
         let records = storage.read(*id, self.offset, max_bytes, at_least_one).await?;
         let bytes = records.iter().map(Bytes::len).sum();
-        Ok(Found { bounds, records, bytes, max_bytes })
+        Ok(Found { bounds, records, diverging, bytes, max_bytes })
+    }
+
+    async fn diverging(&self, bounds: &Bounds) -> Result<Option<EpochEnd>, ErrorCode> {
+        let epoch = self.last_fetched_epoch;
+        if epoch < 0 {
+            return Ok(None);
+        }
+        let end = self.partition.end_of_epoch(epoch, self.current_leader_epoch).await?;
+        match end {
+            Some(end) if self.offset >= bounds.log_start_offset => {
+                let is_diverging = end.leader_epoch < epoch || end.end_offset < self.offset;
+                Ok(is_diverging.then_some(end))
+            }
+            _ => Err(ErrorCode::OffsetOutOfRange),
+        }
     }
 }
 
@@ -102,7 +128,10 @@ impl Fetch {
             let at_least_one = bytes == 0 || self.is_one_of_each && left > 0;
             position.found = position.read(left, at_least_one).await;
             match &position.found {
-                Ok(found) => bytes += found.bytes,
+                Ok(found) => {
+                    bytes += found.bytes;
+                    failed |= found.diverging.is_some();
+                }
                 Err(_) => failed = true,
             }
         }

@@ -1,9 +1,9 @@
-use crate::batch::Batch;
+use crate::batch::{Batch, fetch};
 use crate::broker::{Broker, PATIENCE};
-use kelp::messages::metadata;
 use kelp::messages::offset_for_leader_epoch::{
     EpochEndOffset, OffsetForLeaderPartition, OffsetForLeaderTopic, Request, Response,
 };
+use kelp::messages::{fetch as fetching, metadata};
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
 use kelp::store::objects::memory::Memory;
@@ -71,6 +71,25 @@ fn the_epochs_of_earlier_starts_are_known() {
         assert_eq!(end(&broker, epochs[3] + 1), (-1, -1));
     }
     assert!(epochs.is_sorted_by(|a, b| a < b));
+}
+
+/// No client of Kafka's says which epoch it read last, only followers do; but who does is answered.
+#[test]
+fn a_fetch_that_says_what_it_read_last_is_told_where_the_logs_part() {
+    let broker = Broker::start();
+    broker.create("clicks", 1);
+    broker.produce("clicks", &Batch::of(&["a", "b"]));
+    let mut request = fetch("clicks", 3);
+    request.topics[0].topic_id = broker.topic_id("clicks");
+    (request.max_wait_ms, request.min_bytes) = (i32::MAX, 1);
+    request.topics[0].partitions[0].last_fetched_epoch = 0;
+    for version in 12..=18 {
+        let answer: fetching::Response = broker.ask(ApiKey::Fetch, version, &request);
+        let data = &answer.responses[0].partitions[0];
+        let diverging = (data.diverging_epoch.epoch, data.diverging_epoch.end_offset);
+        assert_eq!((data.error_code, diverging), (ErrorCode::None, (0, 2)), "version {version}");
+        assert_eq!(data.records.as_ref().map(|records| records.len()), Some(0));
+    }
 }
 
 fn leader_epoch(broker: &Broker) -> i32 {
