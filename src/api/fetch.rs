@@ -183,17 +183,15 @@ impl Answer {
             if left == 0 || batches.is_empty() {
                 continue;
             }
-            let (offset, limit) = (position.offset, position.max_bytes.min(left));
-            let high_watermark = found.bounds.high_watermark;
-            let turn = broker.turns.next().await;
-            let sets =
-                turn.take(move || message_sets(batches, magic, offset, limit, high_watermark));
-            match sets.await.and_then(|sets| sets) {
-                Ok(sets) => {
+            let limit = position.max_bytes.min(left);
+            let sets = converted(broker, position, batches, magic, limit).await;
+            match (sets, &mut position.found) {
+                (Ok(sets), Ok(found)) => {
                     left = left.saturating_sub(sets.iter().map(Bytes::len).sum());
                     found.records = sets;
                 }
-                Err(code) => position.found = Err(code),
+                (Err(code), found) => *found = Err(code),
+                (Ok(_), Err(_)) => unreachable!("it was found"),
             }
         }
     }
@@ -246,16 +244,36 @@ impl Answer {
     }
 }
 
+/// Message sets of what was read at a position. If that is nothing to an old client (control batches,
+/// and what compaction emptied), they are of what is behind it: a client that gets nothing would ask
+/// for the same for ever.
+async fn converted(
+    broker: &Broker,
+    position: &Position,
+    mut batches: Vec<Bytes>,
+    magic: i8,
+    limit: usize,
+) -> Result<Vec<Bytes>, ErrorCode> {
+    let offset = position.offset;
+    loop {
+        let turn = broker.turns.next().await;
+        let sets = turn.take(move || message_sets(batches, magic, offset, limit));
+        let (sets, next_offset) = sets.await??;
+        let Some(next_offset) = next_offset.filter(|_| sets.is_empty()) else { return Ok(sets) };
+        batches = position.read_behind(next_offset).await?;
+    }
+}
+
 /// What a client that asked for `offset` gets of these batches: the first that has something for it
-/// whole, however much longer that becomes, and more up to the limit (KIP-283).
+/// whole, however much longer that becomes, and more up to the limit (KIP-283). Besides, where the
+/// last one ends that was looked at, if there was one.
 fn message_sets(
     batches: Vec<Bytes>,
     magic: i8,
     offset: i64,
     limit: usize,
-    high_watermark: i64,
-) -> Result<Vec<Bytes>, ErrorCode> {
-    let (mut sets, mut bytes, mut next_offset) = (Vec::new(), 0, high_watermark);
+) -> Result<(Vec<Bytes>, Option<i64>), ErrorCode> {
+    let (mut sets, mut bytes, mut next_offset) = (Vec::new(), 0, None);
     for batch in Batches::new(batches) {
         if bytes > 0 && bytes + batch.len() > limit {
             break;
@@ -266,23 +284,13 @@ fn message_sets(
             // It is told when it comes back for this batch.
             Err(_) => break,
         };
-        next_offset = batch.header.next_offset();
+        next_offset = Some(batch.header.next_offset());
         if !set.is_empty() {
             bytes += set.len();
             sets.push(Bytes::from(set));
         }
     }
-    if sets.is_empty() && next_offset < high_watermark {
-        sets.push(cut_message(next_offset, limit));
-    }
-    Ok(sets)
-}
-
-/// The beginning of a message that did not fit. There are more records, but all that did is nothing
-/// to old clients (control batches), who would ask for the same for ever. So they ask for more.
-fn cut_message(offset: i64, limit: usize) -> Bytes {
-    let length = i32::try_from(limit.saturating_mul(2)).map_or(i32::MAX, |length| length.max(100));
-    [&offset.to_be_bytes()[..], &length.to_be_bytes()].concat().into()
+    Ok((sets, next_offset))
 }
 
 /// Puts what was found at a position into the answer.
@@ -300,40 +308,5 @@ fn fill(partition: &mut PartitionData, position: Position, is_committed: bool) {
             }
             partition.aborted_transactions = is_committed.then(Vec::new);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::message_set::Messages;
-    use crate::record::testing::Draft;
-
-    /// The sets for a client that asks for offset 0, of batches that follow each other from there.
-    fn sets(drafts: &[Draft], high_watermark: i64) -> Vec<Bytes> {
-        let mut offset = 0;
-        let batches = drafts.iter().map(|draft| {
-            let mut batch = draft.batch();
-            batch.stamp(offset, 0);
-            offset = batch.header.next_offset();
-            batch.to_bytes()
-        });
-        message_sets(batches.collect(), 1, 0, 100, high_watermark).unwrap()
-    }
-
-    #[test]
-    fn a_client_never_asks_for_ever_for_what_it_cannot_be_given() {
-        let control = Draft { attributes: 1 << 5, ..Draft::of(&["marker"]) };
-        let data = Draft::of(&["a"]);
-        // What it can be given is behind what it cannot.
-        let brought = sets(&[control.clone(), data], 2).concat();
-        assert_eq!(Messages::new(&brought).map(|m| m.unwrap().offset).collect::<Vec<_>>(), [1]);
-        // Nothing is behind it yet: the client waits for that.
-        assert_eq!(sets(std::slice::from_ref(&control), 1).concat(), [0u8; 0]);
-        // Something is, but did not fit. To the client it looks like a longer message that was cut.
-        let brought = sets(&[control], 2).concat();
-        let length = i32::from_be_bytes(brought[8..12].try_into().unwrap());
-        assert!(brought.len() == 12 && length > 100);
-        assert!(Messages::new(&brought).next().is_none());
     }
 }

@@ -7,7 +7,7 @@
 use super::Log;
 use super::epochs::EpochEnd;
 use super::partition::{Bounds, NO_LEADER_EPOCH, Partition};
-use super::read_memory::Share;
+use super::read_memory::{LEAST_BYTES, Share};
 use super::waiting::{Parked, Waiting};
 use crate::protocol::error_code::ErrorCode;
 use crate::record::batch::Batches;
@@ -98,6 +98,14 @@ impl Position {
             }
             _ => Err(ErrorCode::OffsetOutOfRange),
         }
+    }
+}
+
+impl Position {
+    /// Some batches from an offset on that is behind what was read here.
+    pub async fn read_behind(&self, offset: i64) -> Result<Vec<Bytes>, ErrorCode> {
+        let Partition { id, storage, .. } = &*self.partition;
+        Ok(storage.read(*id, offset, LEAST_BYTES, true).await?)
     }
 }
 

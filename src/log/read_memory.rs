@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const MAX_BYTES: usize = 256 << 20;
 
 /// What a fetch may read however little is free.
-const LEAST_BYTES: usize = 64 << 10;
+pub(super) const LEAST_BYTES: usize = 64 << 10;
 
 /// The memory of all answers.
 #[derive(Clone, Default)]

@@ -292,10 +292,6 @@ impl Wrapper {
         Self { codec, to, message: Vec::new(), first_offset: None, wrapper }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.first_offset.is_none()
-    }
-
     pub fn append(&mut self, message: &Message<'_>) -> io::Result<()> {
         let first_offset = *self.first_offset.get_or_insert(message.offset);
         let offset = match self.wrapper.magic {

@@ -6,7 +6,10 @@ use kelp::messages::produce;
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
 use kelp::protocol::wire::Uuid;
-use kelp::store::{Owner, State};
+use kelp::record::batch::Batch as Stored;
+use kelp::record::filter::emptied;
+use kelp::store::memory::Memory;
+use kelp::store::{Owner, PartitionId, State, Storage};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -94,6 +97,38 @@ fn a_batch_that_grows_when_it_is_converted_comes_whole_and_others_while_they_fit
     for (limit, sets) in [(1, 1), (batch_bytes, 1), (2 * batch_bytes, 1), (1 << 20, 3)] {
         request.topics[0].partitions[0].partition_max_bytes = limit as i32;
         assert_eq!(bytes(&ask(&broker, 3, &request)).len(), sets * set_bytes, "{limit}");
+    }
+}
+
+#[test]
+fn what_is_nothing_to_old_clients_stops_none_of_them_however_little_they_take() {
+    let storage = Arc::new(Memory::default());
+    let broker = Broker::on(storage.clone(), "");
+    broker.create("clicks", 1);
+    let id = PartitionId { topic: broker.topic_id("clicks"), partition: 0 };
+    let stored = |base_offset, attributes| {
+        let mut bytes = Batch { attributes, ..Batch::of(&["x", "y"]) }.encode();
+        let mut batch = Stored::split_off(&mut bytes).unwrap();
+        batch.stamp(base_offset, 0);
+        batch
+    };
+    let batches = vec![emptied(&stored(0, 0).header), stored(2, 1 << 5)];
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(storage.append(id, 0, batches)).unwrap();
+    let mut request = fetch("clicks", 0);
+    request.topics[0].partitions[0].partition_max_bytes = 1;
+    let data = ask(&broker, 3, &request);
+    assert_eq!((data.high_watermark, bytes(&data)), (4, vec![]), "nothing is behind it yet");
+
+    assert_eq!(broker.produce("clicks", &Batch::of(&["a", "b"])).base_offset, 4);
+    for version in 0..=3 {
+        let mut expected = message_set(usize::from(version > 1)).to_vec();
+        let second = expected.len() / 2;
+        (expected[7], expected[second + 7]) = (4, 5);
+        for offset in 0..=4 {
+            request.topics[0].partitions[0].fetch_offset = offset;
+            assert_eq!(bytes(&ask(&broker, version, &request)), expected, "version {version}");
+        }
     }
 }
 
