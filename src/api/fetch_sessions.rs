@@ -82,12 +82,13 @@ impl FetchSessions {
         let mut open = lock(&session);
         open.check(request.session_epoch, uses_topic_ids)?;
         open.update(&request.topics, &request.forgotten_topics_data);
+        // Always: an answer that is still waited for knows other partitions.
+        open.epoch = next_epoch(open.epoch);
         if open.partitions.is_empty() {
             drop(open);
             lock(&self.0).remove(id);
             return Ok(Turn::Without);
         }
-        open.epoch = next_epoch(open.epoch);
         request.topics = open.topics();
         let (epoch, size) = (open.epoch, open.size());
         drop(open);
@@ -611,6 +612,16 @@ mod tests {
         assert_eq!(answer, (ErrorCode::InvalidFetchSessionEpoch, id, vec![]));
         f.read(1);
         assert_eq!(f.fetch(id, 3, &[]), told(id, &[]));
+    }
+
+    #[test]
+    fn an_answer_that_finds_no_partition_in_its_session_came_too_late() {
+        let f = Fixture::new();
+        let id = f.open(&[0]);
+        let (late, request_of_late) = f.begin(request(id, 1, &[])).unwrap();
+        assert_eq!(f.forget(id, 2, &[0]), told(0, &[]));
+        let answer = f.finish(late, &request_of_late);
+        assert_eq!(answer, (ErrorCode::InvalidFetchSessionEpoch, id, vec![]));
     }
 
     #[test]
