@@ -87,7 +87,7 @@ fn begin(broker: &Arc<Broker>, name: Str, offsets: BTreeMap<i32, i64>) -> (Str, 
 
 /// A topic that is only compacted keeps the last record of each key, whatever its offset.
 fn may_delete(broker: &Broker, topic: &Topic) -> Result<(), ErrorCode> {
-    let policy = text("cleanup.policy", &topic.configs, &broker.config);
+    let policy = text("cleanup.policy", &topic.configs, &broker.settings.now());
     if is_internal(&topic.name) {
         Err(ErrorCode::InvalidTopicException)
     } else if list(&policy).eq(["compact"]) {
