@@ -105,7 +105,9 @@ impl Job {
     pub async fn run(&self, storage: &dyn Storage, config: &Config) -> Result<()> {
         let Dirty { base_offset, end_offset, .. } = self.dirty;
         let bytes = config.log_cleaner_dedupe_buffer_size.unsigned_abs();
-        let map = OffsetMap::new(bytes, end_offset.abs_diff(base_offset));
+        let keys = end_offset.abs_diff(base_offset);
+        // To fill 128 MiB takes a while too.
+        let map = on_another_thread(move || OffsetMap::new(bytes, keys)).await?;
         let now_ms = wall_clock_ms();
         let map = self.index(storage, map).await?;
         let Some(end_offset) = map.end_offset() else { return Ok(()) };
