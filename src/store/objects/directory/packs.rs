@@ -54,7 +54,7 @@ struct Pack {
     file: Arc<File>,
     /// Bytes of whole entries.
     bytes: u64,
-    /// A write failed: what lies behind the entries is not known.
+    /// Something that is no entry may lie behind the entries.
     is_broken: bool,
 }
 
@@ -221,7 +221,8 @@ impl Packs {
         slices.extend(parts.iter().map(|part| IoSlice::new(part)));
         let len = head.len() + parts.iter().map(Bytes::len).sum::<usize>();
         if let Err(error) = write_all(&pack.file, &mut slices) {
-            pack.is_broken = true;
+            // So that a disk that is full for long does not end with a file for each try.
+            pack.is_broken = pack.file.set_len(at).is_err();
             return Err(error);
         }
         pack.bytes += len as u64;
