@@ -419,18 +419,20 @@ async fn two_logs_of_the_same_options_are_told_apart() {
 #[tokio::test(start_paused = true)]
 async fn bytes_of_the_journal_that_were_damaged_are_neither_read_nor_tiered() {
     let objects = Arc::new(Memory::default());
-    let log = open(&objects, Options { cache_bytes: 0, ..options() }).await;
+    let log = open(&objects, Options { cache_bytes: 0, segment_bytes: 1, ..options() }).await;
     log.append(partition(0), 0, batches(0, &[3])).await.unwrap();
-    let key = "journal/1/0000000001/00000000000000000000";
+    log.append(partition(1), 0, batches(0, &[3])).await.unwrap();
+    let key = "journal/1/0000000001/00000000000000000001";
     let mut frame = objects.get(key, 0, u64::MAX).await.unwrap().unwrap().to_vec();
     *frame.last_mut().unwrap() ^= 1;
     objects.delete(vec![key.into()]).await.unwrap();
     objects.put_new(key, vec![frame.into()]).await.unwrap();
-    let damaged = log.read(partition(0), 0, 100, true).await;
+    let damaged = log.read(partition(1), 0, 100, true).await;
     let text = format!("{key}: a batch's checksum is wrong");
     assert_eq!(damaged, Err(StoreError::Corrupt(text)));
-    tokio::time::sleep(Duration::from_secs(40)).await;
-    assert_eq!(objects.list("segment/", "", 100).await.unwrap(), Vec::<String>::new());
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    let segments = objects.list("segment/", "", 100).await.unwrap();
+    assert!(segments.is_empty(), "no round came to its end: {segments:?}");
     assert!(objects.get(key, 0, 1).await.unwrap().is_some(), "nothing takes its place");
 }
 
@@ -633,4 +635,111 @@ async fn small_entries_become_one_and_their_objects_go() {
     let segments = objects.list("segment/", "", 100).await.unwrap();
     assert!(segments.len() < 9, "{segments:?}");
     assert_eq!(all(&log, partition(0), 0).await, written);
+}
+
+/// A batch of its own with one long record.
+fn long(base_offset: i64, bytes: usize) -> Vec<Batch> {
+    let value = "v".repeat(bytes);
+    let mut batch = crate::record::testing::Draft::of(&[value.as_str()]).batch();
+    batch.stamp(base_offset, 1);
+    vec![batch]
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_lives_on_in_an_object_that_is_mostly_dead_moves_once() {
+    let objects = Arc::new(Counted::default());
+    let log = ObjectLog::start(objects.clone(), options());
+    log.state().wait_for(|state| *state == State::Serving).await.unwrap();
+    log.create_topic(topic()).await.unwrap();
+    let live = long(0, 100_000);
+    log.append(partition(0), 0, live.clone()).await.unwrap();
+    log.append(partition(1), 0, long(0, 2 << 20)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let both = objects.memory.list("segment/", "", 9).await.unwrap();
+    assert_eq!(both.len(), 1);
+    assert_eq!(log.set_log_start(partition(1), 1).await, Ok(1));
+    // The first round takes the dead entry out, the next one the object.
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let moved = objects.memory.list("segment/", "", 9).await.unwrap();
+    assert!(moved.len() == 1 && moved != both, "{moved:?}");
+    assert_eq!(all(&log, partition(0), 0).await, bytes_of(&live));
+    objects.calls.lock().unwrap().clear();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let calls = objects.calls.lock().unwrap();
+    assert!(calls.keys().all(|(_, folder)| folder != "segment"), "{calls:?}");
+}
+
+/// A store whose reads of segments wait until they are let through.
+struct Gated {
+    memory: Memory,
+    gate: watch::Sender<bool>,
+}
+
+#[async_trait::async_trait]
+impl Objects for Gated {
+    async fn put_new(&self, key: &str, parts: Vec<Bytes>) -> Result<Put, ObjectError> {
+        self.memory.put_new(key, parts).await
+    }
+
+    async fn get(&self, key: &str, offset: u64, len: u64) -> Result<Option<Bytes>, ObjectError> {
+        if key.starts_with("segment/") {
+            self.gate.subscribe().wait_for(|is_open| *is_open).await.unwrap();
+        }
+        self.memory.get(key, offset, len).await
+    }
+
+    async fn list(&self, p: &str, after: &str, limit: usize) -> Result<Vec<String>, ObjectError> {
+        self.memory.list(p, after, limit).await
+    }
+
+    async fn delete(&self, keys: Vec<String>) -> Result<(), ObjectError> {
+        self.memory.delete(keys).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_while_it_is_rewritten_ends_nothing_but_its_job() {
+    let objects = Arc::new(Gated { memory: Memory::default(), gate: watch::Sender::new(false) });
+    let log = ObjectLog::start(objects.clone(), options());
+    log.state().wait_for(|state| *state == State::Serving).await.unwrap();
+    log.create_topic(topic()).await.unwrap();
+    let next = Cell::new(0);
+    let rounds = async |count: i64| {
+        for base in next.get()..next.get() + count {
+            log.append(partition(0), base, batches(base, &[1])).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(40)).await;
+        }
+        next.set(next.get() + count);
+    };
+    // Enough that they are merged, which waits at the gate; then they go.
+    rounds(8).await;
+    assert_eq!(log.set_log_start(partition(0), 8).await, Ok(8));
+    rounds(1).await;
+    let left = objects.memory.list("segment/", "", 99).await.unwrap();
+    assert_eq!(left.len(), 1, "{left:?}");
+    objects.gate.send_replace(true);
+    rounds(20).await;
+    let parts = layout_of(&log).parts;
+    assert!(parts.len() < 9, "{parts:?}");
+
+    // The same of a compaction, which goes on with what is left.
+    objects.gate.send_replace(false);
+    let (compacting, end) = (log.clone(), next.get());
+    let compaction = tokio::spawn(async move {
+        compacting.rewrite(partition(0), end, &mut Without((0..end).collect())).await
+    });
+    rounds(1).await;
+    let parts = layout_of(&log).parts;
+    assert_eq!(log.set_log_start(partition(0), parts[0].end_offset).await, Ok(parts[0].end_offset));
+    rounds(2).await;
+    objects.gate.send_replace(true);
+    assert_eq!(compaction.await.unwrap(), Ok(()));
+    assert_eq!(layout_of(&log).clean_end_offset, end);
+    let mut left = read_at(&log, parts[0].end_offset).await;
+    left.retain(|(_, count)| *count > 0);
+    assert_eq!(left, [(end, 1), (end + 1, 1), (end + 2, 1)]);
+}
+
+fn layout_of(log: &ObjectLog) -> Layout {
+    Storage::layout(log, partition(0)).unwrap().unwrap()
 }

@@ -78,7 +78,13 @@ impl Tiering {
         }
         let begun = time::Instant::now();
         let faults = self.journal.options.faults;
-        let late = self.put_segments(&mut round).await?;
+        let late = match self.put_segments(&mut round).await {
+            Err(error) if error != StoreError::Fenced => {
+                self.take_back(&round).await;
+                return Err(error);
+            }
+            put => put?,
+        };
         self.change_list(&mut round);
         if !faults.keep(Rule::CheckpointBeforeDelete) {
             self.delete(&round.image, None).await;
@@ -159,6 +165,14 @@ impl Tiering {
             late.extend(self.enter(round, builder.finish()).await);
         }
         Ok(late)
+    }
+
+    /// Deletes what a round put that cannot come to its end: no list names it, and with each try there
+    /// would be more of it.
+    async fn take_back(&self, round: &Round) {
+        let names: BTreeSet<Name> = round.entries.iter().map(|(_, entry)| entry.name).collect();
+        let keys = names.into_iter().map(|name| self.journal.keys.segment(name));
+        self.send_deletes(keys.collect()).await;
     }
 
     async fn enter(&self, round: &mut Round, segment: Segment) -> Option<Segment> {
