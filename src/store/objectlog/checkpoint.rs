@@ -60,7 +60,7 @@ fn put_partition(out: &mut BytesMut, partition: &Partition) {
         }
     }
     out.put_u32(partition.entries.len() as u32);
-    for entry in &partition.entries {
+    for entry in partition.entries.iter() {
         out.put_i64(entry.base_offset);
         out.put_i64(entry.end_offset);
         out.put_u32(entry.name.epoch.cast_unsigned());
@@ -111,6 +111,7 @@ fn take_partition(b: &mut &[u8]) -> Result<Partition, Malformed> {
             .push(EpochStart { epoch: b.try_get_i32()?, start_offset: b.try_get_i64()? });
     }
     take_producers(b, &mut partition.producers)?;
+    let mut entries = Vec::new();
     for _ in 0..b.try_get_u32()? {
         let entry = Entry {
             base_offset: b.try_get_i64()?,
@@ -122,12 +123,13 @@ fn take_partition(b: &mut &[u8]) -> Result<Partition, Malformed> {
             first_timestamp: b.try_get_i64()?,
             max_timestamp: b.try_get_i64()?,
         };
-        let before = partition.entries.last().map_or(0, |last| last.end_offset);
+        let before = entries.last().map_or(0, |last: &Entry| last.end_offset);
         if entry.base_offset < before || entry.end_offset <= entry.base_offset {
             return Err(Malformed("ranges that overlap"));
         }
-        partition.entries.push(entry);
+        entries.push(entry);
     }
+    partition.entries = entries.into();
     Ok(partition)
 }
 
@@ -179,7 +181,7 @@ mod tests {
         };
         let log = image.partitions.get_mut(&partition(0)).unwrap();
         log.clean_end_offset = 10;
-        log.entries = vec![entry(0, 10), entry(20, 30)];
+        log.entries = vec![entry(0, 10), entry(20, 30)].into();
         image.partitions.insert(partition(9), Partition::default());
         image
     }

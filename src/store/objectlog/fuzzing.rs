@@ -158,7 +158,8 @@ mod tests {
         let mut image = Image::default();
         frames().iter().for_each(|frame| assert!(image.apply(frame)));
         let log = image.partitions.get_mut(&partition(0)).unwrap();
-        log.entries = segment.entries.into_iter().map(|(_, entry)| entry).collect();
+        let entries = segment.entries.into_iter().map(|(_, entry)| entry);
+        log.entries = entries.collect::<Vec<_>>().into();
         put("checkpoint", 3, &body(&checkpoint::encode(Name::default(), NONCE, &image)));
 
         let configs = [("cleanup.policy".to_string(), "compact".to_string())].into();

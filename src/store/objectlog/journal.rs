@@ -262,12 +262,11 @@ impl Journal {
                 self.check_fresh(&inner)?;
                 if !inner.assigned.contains_key(&partition) {
                     let state = inner.log.image.partitions.get(&partition);
-                    let state = state.cloned().unwrap_or_default();
                     return Ok(Opened {
-                        log_start_offset: state.log_start_offset,
-                        log_end_offset: state.log_end_offset,
+                        log_start_offset: state.map_or(0, |state| state.log_start_offset),
+                        log_end_offset: state.map_or(0, |state| state.log_end_offset),
                         leader_epoch: self.epoch,
-                        producers: state.producers,
+                        producers: state.map(|state| state.producers.clone()).unwrap_or_default(),
                     });
                 }
             }

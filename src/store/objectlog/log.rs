@@ -33,7 +33,8 @@ pub(super) struct Log {
     segments: u64,
     /// How often the list changed other than by what a round tiers.
     pub rewritten: u64,
-    /// Topics with a frame that did not go on where the log ends: they must be deleted ones.
+    /// Topics with a frame that did not go on where the log ends: they must be deleted ones. Only an
+    /// opening asks.
     pub gaps: BTreeSet<Uuid>,
 }
 
@@ -172,16 +173,19 @@ impl Log {
     /// may have rewritten parts of it since the image was taken. The image gets the new list.
     pub(super) fn tiered(&mut self, image: &mut Image, tiered: Tiered) {
         self.untiered_bytes = self.untiered_bytes.saturating_sub(tiered.bytes);
+        // Or each topic that was ever deleted would take memory for good.
+        self.gaps.clear();
         for id in &tiered.dropped {
             image.partitions.remove(id);
             self.frames.remove(id);
-            let entries = self.image.partitions.remove(id).into_iter().flat_map(|p| p.entries);
-            self.doomed.extend(entries.map(|entry| entry.name));
+            if let Some(dropped) = self.image.partitions.remove(id) {
+                self.doomed.extend(dropped.entries.iter().map(|entry| entry.name));
+            }
         }
         for (id, entry) in tiered.entries {
             // Only a fault tiers what the log does not know.
             let live = self.image.partitions.get_mut(&id).or_else(|| image.partitions.get_mut(&id));
-            live.into_iter().for_each(|partition| partition.entries.push(entry));
+            live.into_iter().for_each(|live| Arc::make_mut(&mut live.entries).push(entry));
         }
         for (id, partition) in &mut image.partitions {
             if let Some(live) = self.image.partitions.get_mut(id) {

@@ -36,16 +36,20 @@ impl Journal {
     /// Does one job. False if there is nothing to do.
     async fn merge_some(&self) -> Result<bool> {
         let _turn = self.rewriting.lock().await;
-        let runs = {
+        let image = {
             let inner = self.lock();
             if inner.is_fenced {
                 return Err(StoreError::Fenced);
             }
-            runs(&inner.log.image, self.options.segment_bytes, self.options.merge_entries)
+            inner.log.image.clone()
         };
+        let runs = runs(&image, self.options.segment_bytes, self.options.merge_entries);
+        // What changes meanwhile need not be copied for it.
+        drop(image);
         let has_work = !runs.is_empty();
         if has_work {
             tracing::debug!(partitions = runs.len(), "merging entries");
+            // If some of it is gone meanwhile, the list has changed: there is another look at it.
             self.replace(runs, &mut KeepAll).await?;
         }
         Ok(has_work)
@@ -76,7 +80,7 @@ fn runs(image: &Image, segment_bytes: u64, count: usize) -> Vec<Run> {
         if bytes > segment_bytes && !runs.is_empty() {
             break;
         }
-        runs.push(Run { id: *id, inputs, before: entries.clone() });
+        runs.push(Run { id: *id, inputs, before: entries.clone(), is_moved: true });
     }
     runs
 }
@@ -131,12 +135,13 @@ fn balanced(
 /// Objects of which less than half is named, and the rest is worth to be given back.
 fn sparse(image: &Image) -> BTreeSet<Name> {
     const WORTH_BYTES: u64 = 1 << 20;
-    // By name: bytes that live, and where the indexes begin at the latest, behind all batches.
+    // By name: bytes that live, and the place of their first index, which is behind all batches. What
+    // was just moved has no more than that before it, however long its indexes are.
     let mut objects = BTreeMap::<Name, (u64, u64)>::new();
-    for entry in image.partitions.values().flat_map(|partition| &partition.entries) {
-        let (live, end) = objects.entry(entry.name).or_default();
+    for entry in image.partitions.values().flat_map(|partition| partition.entries.iter()) {
+        let (live, end) = objects.entry(entry.name).or_insert((0, u64::MAX));
         *live += entry.bytes;
-        *end = entry.index_offset.max(*end);
+        *end = entry.index_offset.min(*end);
     }
     let is_sparse = |(_, (live, end)): &(Name, (u64, u64))| {
         *end >= WORTH_BYTES && live.saturating_mul(2) < *end
@@ -208,13 +213,14 @@ mod tests {
     fn what_lives_on_in_an_object_that_is_mostly_dead_is_moved() {
         let mut image = Image::default();
         for (number, bytes) in [(0, 100), (1, MIB), (2, 50)] {
-            let mut log = Partition { entries: entries(&[bytes]), ..Partition::default() };
-            log.entries[0].index_offset = 3 * MIB;
+            let mut log = Partition { entries: entries(&[bytes]).into(), ..Partition::default() };
+            Arc::make_mut(&mut log.entries)[0].index_offset = 3 * MIB;
             image.partitions.insert(partition(number), log);
         }
         let moved = runs(&image, 32 * MIB, 4);
         assert_eq!(moved.iter().map(|run| run.id.partition).collect::<Vec<_>>(), [0, 1, 2]);
-        image.partitions.get_mut(&partition(1)).unwrap().entries[0].bytes = 2 * MIB;
+        let log = image.partitions.get_mut(&partition(1)).unwrap();
+        Arc::make_mut(&mut log.entries)[0].bytes = 2 * MIB;
         assert!(runs(&image, 32 * MIB, 4).is_empty());
     }
 }

@@ -176,7 +176,7 @@ impl ObjectLog {
             let mut partitions = serving.journal.lock().log.image.partitions.clone();
             if !with_segments {
                 for partition in partitions.values_mut() {
-                    (partition.entries, partition.clean_end_offset) = (Vec::new(), 0);
+                    (partition.entries, partition.clean_end_offset) = (Arc::default(), 0);
                 }
             }
             format!("{partitions:#?}")

@@ -23,6 +23,7 @@ use crate::store::objects::ObjectError;
 use crate::store::{Filter, Layout, PartitionId, Result, StoreError};
 use bytes::Bytes;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The most that is read at once.
 const READ_BYTES: u64 = 4 << 20;
@@ -35,7 +36,19 @@ pub(super) struct Run {
     pub id: PartitionId,
     pub inputs: Vec<Entry>,
     /// The whole list when it was planned; only a fault goes back to it.
-    pub before: Vec<Entry>,
+    pub before: Arc<Vec<Entry>>,
+    /// It goes into another object also if nothing of it changes.
+    pub is_moved: bool,
+}
+
+/// What is left of a run.
+#[derive(PartialEq, Eq)]
+enum Filled {
+    Changed,
+    /// All that there was: it may as well stay where it is.
+    Same,
+    /// Some of it left the list and is gone.
+    Gone,
 }
 
 impl Run {
@@ -105,8 +118,10 @@ impl Journal {
         loop {
             let _turn = self.rewriting.lock().await;
             let Some(run) = self.plan(id, at, end_offset) else { break };
-            at = run.end_offset();
-            self.replace(vec![run], filter).await?;
+            let end = run.end_offset();
+            if self.replace(vec![run], filter).await? {
+                at = end;
+            }
         }
         let mut inner = self.lock();
         if let Some(partition) = inner.log.image.partitions.get_mut(&id) {
@@ -127,49 +142,53 @@ impl Journal {
             entry.base_offset < end_offset && (*i == 0 || bytes <= self.options.segment_bytes)
         };
         let inputs: Vec<_> = behind.enumerate().take_while(fits).map(|(_, entry)| *entry).collect();
-        (!inputs.is_empty()).then_some(Run { id, inputs, before })
+        (!inputs.is_empty()).then_some(Run { id, inputs, before, is_moved: false })
     }
 
-    /// Does one job: puts a segment with a range for each run, and swaps.
-    pub(super) async fn replace(&self, runs: Vec<Run>, filter: &mut dyn Filter) -> Result<()> {
+    /// Does one job: puts a segment with a range for each run, and swaps. False if there is no such
+    /// job any more, as some of what it was to replace left the list and is gone.
+    pub(super) async fn replace(&self, runs: Vec<Run>, filter: &mut dyn Filter) -> Result<bool> {
         let under_way = UnderWay::begin(self);
         let mut builder = Builder::new(under_way.name, self.nonce, 0);
         let mut is_changed = false;
         for run in &runs {
-            is_changed |= self.fill(&mut builder, run, filter).await?;
+            match self.fill(&mut builder, run, filter).await? {
+                Filled::Gone => return Ok(false),
+                filled => is_changed |= filled == Filled::Changed,
+            }
         }
         if !is_changed {
-            return Ok(());
+            return Ok(true);
         }
         let segment = builder.finish();
         let key = self.keys.segment(segment.name);
         putting::put_own(self.objects.as_ref(), &key, segment.parts).await;
-        self.swap(&runs, segment.entries, segment.name);
+        self.swap(&runs, segment.entries);
         if !self.options.faults.keep(Rule::StillNamed) {
             let inputs = runs.iter().flat_map(|run| &run.inputs);
             let keys = inputs.map(|entry| self.keys.segment(entry.name)).collect();
             let _ = self.objects.delete(keys).await;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Adds a range with what is left of a run. False if that is all that there was.
+    /// Adds a range with what is left of a run.
     async fn fill(
         &self,
         builder: &mut Builder,
         run: &Run,
         filter: &mut dyn Filter,
-    ) -> Result<bool> {
+    ) -> Result<Filled> {
         let youngest = run.inputs.iter().map(|entry| entry.max_timestamp).max().unwrap_or(0);
         builder.begin(run.id, run.base_offset(), youngest);
         let of_producers = self.last_of_producers(run.id);
-        let mut is_changed = run.inputs.len() > 1;
+        let mut is_changed = run.is_moved || run.inputs.len() > 1;
         for entry in &run.inputs {
             let mut at = entry.base_offset;
             while at < entry.end_offset {
-                let read = self.read_entry(run.id, *entry, at).await?;
-                // Nobody else replaces what the list names.
-                let (batches, next) = read.ok_or(StoreError::Fenced)?;
+                let Some((batches, next)) = self.read_entry(run.id, *entry, at).await? else {
+                    return self.check_left(run.id, entry).map(|()| Filled::Gone);
+                };
                 let headers: Vec<Header> = batches.iter().map(|batch| batch.header).collect();
                 let last = headers.last().map(|last| last.base_offset);
                 let last = last.filter(|_| next >= run.end_offset());
@@ -189,7 +208,18 @@ impl Journal {
         } else {
             builder.shrink();
         }
-        Ok(is_changed)
+        Ok(if is_changed { Filled::Changed } else { Filled::Same })
+    }
+
+    /// What is gone may be below the log start since, or of a deleted topic. Nobody else deletes what
+    /// the list names.
+    fn check_left(&self, id: PartitionId, entry: &Entry) -> Result<()> {
+        let inner = self.lock();
+        let partition = inner.log.image.partitions.get(&id);
+        match partition.is_some_and(|partition| partition.entries.contains(entry)) {
+            true => Err(StoreError::Fenced),
+            false => Ok(()),
+        }
     }
 
     /// The last offsets of the batches that say last what their producers did.
@@ -200,7 +230,7 @@ impl Journal {
         producers.filter_map(|(_, producer)| Some(producer.batches.back()?.last_offset)).collect()
     }
 
-    fn swap(&self, runs: &[Run], outputs: Vec<(PartitionId, Entry)>, name: Name) {
+    fn swap(&self, runs: &[Run], outputs: Vec<(PartitionId, Entry)>) {
         let mut inner = self.lock();
         let log = &mut inner.log;
         let mut outputs = outputs.into_iter().peekable();
@@ -215,8 +245,6 @@ impl Journal {
         }
         // What is still named stays.
         log.doomed.extend(runs.iter().flat_map(|run| &run.inputs).map(|entry| entry.name));
-        log.doomed.insert(name);
-        log.under_way.remove(&name);
         log.rewritten += 1;
         drop(inner);
         self.list_changed.notify_one();
@@ -310,7 +338,8 @@ fn with_emptied(
     }
 }
 
-/// The name of a segment that is being made: it is not deleted as an orphan.
+/// The name of a segment that is being made: it is not deleted as an orphan until then. What the
+/// list does not name in the end, as the job came to nothing, goes with the next round.
 struct UnderWay<'a> {
     journal: &'a Journal,
     name: Name,
@@ -328,6 +357,8 @@ impl<'a> UnderWay<'a> {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.journal.lock().log.under_way.remove(&self.name);
+        let log = &mut self.journal.lock().log;
+        log.under_way.remove(&self.name);
+        log.doomed.insert(self.name);
     }
 }

@@ -8,6 +8,7 @@ use super::keys::{Name, Position};
 use crate::store::producers::Producers;
 use crate::store::{EpochStart, PartitionId};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// All partitions, as they are before the journal's object at `position`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,8 +26,9 @@ pub(super) struct Partition {
     pub producers: Producers,
     /// Compaction has taken away what is superseded by a record below it.
     pub clean_end_offset: i64,
-    /// The live segments, in the order of their offsets. Ranges never overlap.
-    pub entries: Vec<Entry>,
+    /// The live segments, in the order of their offsets. Ranges never overlap. As of producers, a copy
+    /// shares them until one of the two changes.
+    pub entries: Arc<Vec<Entry>>,
 }
 
 /// One range of offsets of a partition in a segment.
@@ -102,17 +104,20 @@ impl Partition {
     pub(super) fn swap(&mut self, inputs: &[Entry], output: Option<Entry>) {
         let base_offset = inputs.first().map_or(0, |entry| entry.base_offset);
         let at = self.entries.partition_point(|entry| entry.end_offset <= base_offset);
-        let count = self.entries.len();
-        self.entries.retain(|entry| !inputs.contains(entry));
-        if self.entries.len() < count {
-            self.entries.splice(at..at, output);
+        let entries = Arc::make_mut(&mut self.entries);
+        let count = entries.len();
+        entries.retain(|entry| !inputs.contains(entry));
+        if entries.len() < count {
+            entries.splice(at..at, output);
         }
     }
 
     /// Takes the entries out that are wholly below a committed log start.
     pub(super) fn drop_entries(&mut self, start: i64) -> Vec<Entry> {
-        let below = self.entries.partition_point(|entry| entry.end_offset <= start);
-        self.entries.drain(..below).collect()
+        match self.entries.partition_point(|entry| entry.end_offset <= start) {
+            0 => Vec::new(),
+            below => Arc::make_mut(&mut self.entries).drain(..below).collect(),
+        }
     }
 }
 
@@ -149,9 +154,10 @@ mod tests {
         let inputs = [entry(0, 5, 1), entry(5, 9, 2)];
         let output = entry(0, 9, 4);
         let swapped = |entries: &[Entry]| {
-            let mut partition = Partition { entries: entries.to_vec(), ..Partition::default() };
+            let mut partition =
+                Partition { entries: entries.to_vec().into(), ..Partition::default() };
             partition.swap(&inputs, Some(output));
-            partition.entries
+            partition.entries.to_vec()
         };
         let last = entry(9, 12, 3);
         assert_eq!(swapped(&[inputs[0], inputs[1], last]), [output, last]);

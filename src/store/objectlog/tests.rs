@@ -4,6 +4,7 @@ use super::samples::{batch, batches};
 use super::*;
 use crate::store::objects::memory::Memory;
 use crate::store::objects::{ObjectError, Put};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -353,7 +353,7 @@ impl Tiering {
 }
 
 fn names_in(image: &Image) -> BTreeSet<Name> {
-    let entries = image.partitions.values().flat_map(|partition| &partition.entries);
+    let entries = image.partitions.values().flat_map(|partition| partition.entries.iter());
     entries.map(|entry| entry.name).collect()
 }
 
