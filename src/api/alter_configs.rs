@@ -3,16 +3,12 @@
 //! Old clients use it; newer ones change single configs with IncrementalAlterConfigs (KIP-339).
 
 use super::Context;
-use super::alterations::{Alteration, ConfigAlteration, SET, alter};
-use super::topics::Refusal;
+use super::alterations::{Alteration, Altered, ConfigAlteration, SET, alter};
 use crate::messages::alter_configs::{
     AlterConfigsResourceResponse, AlterableConfig, Request, Response,
 };
-use crate::protocol::error_code::ErrorCode;
 
 pub async fn handle(cx: &Context, request: Request) -> Response {
-    let resources = request.resources.iter();
-    let named: Vec<_> = resources.map(|r| (r.resource_type, r.resource_name.clone())).collect();
     let alterations = request.resources.into_iter().map(|resource| {
         let configs = resource.configs.into_iter();
         let config = |config: AlterableConfig| ConfigAlteration {
@@ -27,14 +23,13 @@ pub async fn handle(cx: &Context, request: Request) -> Response {
             replaces_all: true,
         }
     });
-    let results = alter(cx, alterations.collect(), request.validate_only).await;
-    let response = |((resource_type, resource_name), result): (_, Result<(), Refusal>)| {
-        let (error_code, error_message) = match result {
-            Ok(()) => (ErrorCode::None, None),
-            Err(refusal) => (refusal.code, refusal.message()),
-        };
-        AlterConfigsResourceResponse { error_code, error_message, resource_type, resource_name }
+    let altered = alter(cx, alterations.collect(), request.validate_only).await;
+    let response = |altered: Altered| AlterConfigsResourceResponse {
+        error_code: altered.error_code,
+        error_message: altered.error_message,
+        resource_type: altered.resource_type,
+        resource_name: altered.resource_name,
     };
-    let responses = named.into_iter().zip(results).map(response).collect();
+    let responses = altered.into_iter().map(response).collect();
     Response { responses, ..Response::default() }
 }

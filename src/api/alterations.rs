@@ -32,6 +32,14 @@ pub(super) struct ConfigAlteration {
     pub(super) value: Option<Str>,
 }
 
+/// What became of a resource, as both APIs answer it.
+pub(super) struct Altered {
+    pub(super) resource_type: i8,
+    pub(super) resource_name: Str,
+    pub(super) error_code: ErrorCode,
+    pub(super) error_message: Option<Str>,
+}
+
 pub(super) const SET: i8 = 0;
 const DELETE: i8 = 1;
 const APPEND: i8 = 2;
@@ -42,12 +50,13 @@ pub(super) async fn alter(
     cx: &Context,
     alterations: Vec<Alteration>,
     validate_only: bool,
-) -> Vec<Result<(), Refusal>> {
+) -> Vec<Altered> {
     let within = Duration::from_millis(cx.broker.config.host_timeout_ms.unsigned_abs());
-    let (broker, count) = (cx.broker.clone(), alterations.len());
+    let key = |asked: &Alteration| (asked.resource_type, asked.resource_name.clone());
+    let named: Vec<_> = alterations.iter().map(key).collect();
+    let broker = cx.broker.clone();
     let work = async move {
         let mut times = HashMap::new();
-        let key = |asked: &Alteration| (asked.resource_type, asked.resource_name.clone());
         alterations.iter().for_each(|asked| *times.entry(key(asked)).or_insert(0) += 1);
         let mut results = Vec::with_capacity(alterations.len());
         for asked in &alterations {
@@ -58,10 +67,18 @@ pub(super) async fn alter(
         }
         results
     };
-    match cx.broker.change_topics(within, work).await {
+    let results = match cx.broker.change_topics(within, work).await {
         Ok(results) => results,
-        Err(refusal) => vec![Err(refusal); count],
-    }
+        Err(refusal) => vec![Err(refusal); named.len()],
+    };
+    let altered = |((resource_type, resource_name), result): (_, Result<(), Refusal>)| {
+        let (error_code, error_message) = match result {
+            Ok(()) => (ErrorCode::None, None),
+            Err(refusal) => (refusal.code, refusal.message()),
+        };
+        Altered { resource_type, resource_name, error_code, error_message }
+    };
+    named.into_iter().zip(results).map(altered).collect()
 }
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, Refusal> {
