@@ -7,64 +7,78 @@
 
 use super::{Broker, Context};
 use crate::messages::describe_log_dirs::{
-    DescribeLogDirsPartition, DescribeLogDirsResult, DescribeLogDirsTopic, Request, Response,
+    DescribableLogDirTopic, DescribeLogDirsPartition, DescribeLogDirsResult, DescribeLogDirsTopic,
+    Request, Response,
 };
 use crate::protocol::wire::Str;
+use crate::store::StoreError;
 use crate::store::topics::Topic;
-use crate::store::{PartitionId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::task::coop::consume_budget;
 
 /// Kafka's sign for a number of bytes that is not known.
 const UNKNOWN_BYTES: i64 = -1;
 
 pub async fn handle(cx: &Context, request: Request) -> Response {
-    let topics = cx.broker.topics();
-    let described = match request.topics {
+    let mut result = DescribeLogDirsResult {
+        log_dir: cx.broker.storage.log_dir().into(),
+        ..DescribeLogDirsResult::default()
+    };
+    match describe(&cx.broker, request.topics).await {
+        Ok(described) => result.topics = described,
+        Err(error) => result.error_code = error.into(),
+    }
+    Response { results: vec![result], ..Response::default() }
+}
+
+/// All topics, or those of the ones that are asked for that there are.
+async fn describe(
+    broker: &Broker,
+    asked: Option<Vec<DescribableLogDirTopic>>,
+) -> Result<Vec<DescribeLogDirsTopic>, StoreError> {
+    let topics = broker.topics();
+    let mut described = Vec::new();
+    match asked {
         None => {
-            topics.iter().map(|topic| describe(&cx.broker, topic, 0..topic.partitions)).collect()
+            for topic in topics.iter() {
+                described.push(describe_topic(broker, topic, 0..topic.partitions).await?);
+            }
         }
         Some(asked) => {
             let mut wanted: BTreeMap<Str, BTreeSet<i32>> = BTreeMap::new();
             for topic in asked {
                 wanted.entry(topic.topic).or_default().extend(topic.partitions);
             }
-            let known = wanted.into_iter().filter_map(|(name, indexes)| {
-                topics.by_name(&name).map(|topic| describe(&cx.broker, topic, indexes))
-            });
-            known.collect()
+            for (name, indexes) in wanted {
+                let Some(topic) = topics.by_name(&name) else { continue };
+                described.push(describe_topic(broker, topic, indexes).await?);
+            }
         }
-    };
-    let mut result = DescribeLogDirsResult {
-        log_dir: cx.broker.storage.log_dir().into(),
-        ..DescribeLogDirsResult::default()
-    };
-    match described {
-        Ok(described) => result.topics = described,
-        Err(error) => result.error_code = error.into(),
     }
-    result.topics.retain(|topic| !topic.partitions.is_empty());
-    Response { results: vec![result], ..Response::default() }
+    described.retain(|topic| !topic.partitions.is_empty());
+    Ok(described)
 }
 
 /// Those of the partitions that there are.
-fn describe(
+async fn describe_topic(
     broker: &Broker,
     topic: &Topic,
     indexes: impl IntoIterator<Item = i32>,
 ) -> Result<DescribeLogDirsTopic, StoreError> {
-    let known = indexes.into_iter().filter_map(|index| topic.partition(index));
-    let partitions = known.map(|id| {
-        Ok(DescribeLogDirsPartition {
+    let mut partitions = Vec::new();
+    for id in indexes.into_iter().filter_map(|index| topic.partition(index)) {
+        // There may be very many.
+        consume_budget().await;
+        let layout = match broker.storage.layout(id) {
+            // It was just deleted.
+            Err(StoreError::UnknownPartition) => continue,
+            layout => layout?,
+        };
+        partitions.push(DescribeLogDirsPartition {
             partition_index: id.partition,
-            partition_size: size(broker, id)?,
+            partition_size: layout.map_or(UNKNOWN_BYTES, |layout| layout.bytes() as i64),
             ..DescribeLogDirsPartition::default()
-        })
-    });
-    let partitions = partitions.collect::<Result<_, StoreError>>()?;
+        });
+    }
     Ok(DescribeLogDirsTopic { name: topic.name.as_str().into(), partitions })
-}
-
-fn size(broker: &Broker, id: PartitionId) -> Result<i64, StoreError> {
-    let layout = broker.storage.layout(id)?;
-    Ok(layout.map_or(UNKNOWN_BYTES, |layout| layout.bytes() as i64))
 }
