@@ -480,6 +480,8 @@ impl Inner {
     fn refuse(&mut self, partition: PartitionId, error: StoreError) -> Refused {
         let is_first = (!self.is_refused(partition)).then(Arc::default);
         if let Some(first) = &is_first {
+            // Those of partitions that nobody appends to any more would stay for good.
+            self.refused.retain(|_, first| first.strong_count() > 0);
             self.refused.insert(partition, Arc::downgrade(first));
         }
         Refused { error, _is_first: is_first }

@@ -305,12 +305,13 @@ impl Tiering {
     /// Those of `names` that no range names, that nothing is being rewritten into, and that no
     /// later owner can have made. In their order.
     fn unnamed(&self, image: &Image, names: &[Name]) -> Vec<Name> {
-        let mut named = names_in(image);
-        {
+        let (live, under_way) = {
             let log = &self.journal.lock().log;
-            named.extend(names_in(&log.image));
-            named.extend(&log.under_way);
-        }
+            (log.image.clone(), log.under_way.clone())
+        };
+        let mut named = names_in(image);
+        named.extend(names_in(&live));
+        named.extend(under_way);
         let own_names = self.journal.options.faults.keep(Rule::OwnNames);
         let is_ours = |name: &Name| name.epoch <= self.journal.epoch || !own_names;
         let ours = |name: &&Name| is_ours(name) && !named.contains(name);
