@@ -438,21 +438,6 @@ impl Journal {
         self.progress.notify_waiters();
     }
 
-    /// Done when so much of the journal waits to be tiered, and some of it stands behind `tiered`.
-    pub(super) async fn until_untiered(&self, bytes: u64, tiered: Option<Position>) {
-        let waits = || {
-            let log = &self.lock().log;
-            log.untiered_bytes >= bytes && Some(log.image.position) != tiered
-        };
-        loop {
-            let progress = self.progress.notified();
-            if waits() {
-                return;
-            }
-            progress.await;
-        }
-    }
-
     /// Takes nothing more; the writer ends when all is stored.
     pub(super) fn close(&self) {
         self.lock().closing = true;

@@ -353,6 +353,23 @@ impl Tiering {
     }
 }
 
+impl Journal {
+    /// Done when so much of the journal waits to be tiered, and some of it stands behind `tiered`.
+    async fn until_untiered(&self, bytes: u64, tiered: Option<Position>) {
+        let waits = || {
+            let log = &self.lock().log;
+            log.untiered_bytes >= bytes && Some(log.image.position) != tiered
+        };
+        loop {
+            let progress = self.progress.notified();
+            if waits() {
+                return;
+            }
+            progress.await;
+        }
+    }
+}
+
 fn names_in(image: &Image) -> BTreeSet<Name> {
     let entries = image.partitions.values().flat_map(|partition| partition.entries.iter());
     entries.map(|entry| entry.name).collect()
