@@ -34,12 +34,10 @@ broker_command() { # NAME PORT DATA
   weed) echo "PORT=$2 DATA=$3 scripts/run.sh" ;;
   alone) echo "target/release/kelp serve --listen 127.0.0.1:$2 --data $3" ;;
   alone-filer) echo "tests/weed.sh alone $3 $2" ;;
-  # Its rounds come often, as clients wait but seconds for what they wrote to be compacted.
   alone-suites)
     echo "target/release/kelp serve --data $3 --listen 127.0.0.1:$2 --advertise localhost:$2" \
       "--listen 127.0.0.1:$(($2 + 3)) --advertise 127.0.0.1:$(($2 + 4))" \
-      "--set num.partitions=4 --set group.initial.rebalance.delay.ms=0 --set group.min.session.timeout.ms=1000" \
-      "--set kelp.round.interval.ms=1000 --set log.cleaner.backoff.ms=1000"
+      "--set num.partitions=4 --set group.initial.rebalance.delay.ms=0 --set group.min.session.timeout.ms=1000"
     ;;
   weed-suites)
     echo "PORT=$2 DATA=$3 SET='advertised.listeners=PLAINTEXT://localhost:$2" \
