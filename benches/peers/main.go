@@ -5,8 +5,9 @@
 //	peers [FLAGS] delete ADDRESS                        deletes the topics of all rounds
 //	peers report FILE…                                  the table from such lines
 //
-// A WORKLOAD is produce-N or consume-N (N partitions; consume reads what the round's produce-N wrote), latency, commits-N (N groups),
-// join-N (N members of one group) or idle-N (N members).
+// A WORKLOAD is produce-N or consume-N (N partitions; consume reads what the round's produce-N wrote), cold-N (consume when the kernel has
+// none of it in memory), both-N (consume while it is produced), latency, rate-N (N records a second), commits-N (N groups), join-N (N members
+// of one group), idle-N (N members) or connections-N. produce, consume, cold and both may end with xBYTES, the size of a record: produce-4x100.
 package main
 
 import (
@@ -45,8 +46,14 @@ type result struct {
 	P50       float64 `json:"p50_ms,omitempty"`
 	P99       float64 `json:"p99_ms,omitempty"`
 	P999      float64 `json:"p99_9_ms,omitempty"`
-	// Of the broker, in cores.
-	CPU         float64 `json:"cpu,omitempty"`
+	// Of the broker and of this client, in cores.
+	CPU       float64 `json:"cpu,omitempty"`
+	ClientCPU float64 `json:"client_cpu,omitempty"`
+	// Of the broker, for 10^9 bytes of records.
+	CPUSecondsPerGB float64 `json:"cpu_s_per_gb,omitempty"`
+	// The most that the broker's processes had in RAM together.
+	PeakBytes int64 `json:"peak_bytes,omitempty"`
+	// For each member, or each connection.
 	MemberBytes float64 `json:"member_bytes,omitempty"`
 	Errors      int64   `json:"errors"`
 	Retries     int64   `json:"retries"`
@@ -84,7 +91,7 @@ func run(s settings, arguments []string) error {
 func ping(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(address))
+	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.RequestRetries(0))
 	if err != nil {
 		return err
 	}
@@ -97,35 +104,46 @@ func round(ctx context.Context, s settings, name, address string, workloads []st
 	prefix := fmt.Sprintf("%s%d-", topicPrefix, time.Now().UnixMilli())
 	for _, workload := range workloads {
 		kind, count, _ := strings.Cut(workload, "-")
+		count, size, _ := strings.Cut(count, "x")
 		n := 1
-		if kind != "latency" {
-			var err error
-			if n, err = strconv.Atoi(count); err != nil {
-				return fmt.Errorf("workload %q: %w", workload, err)
-			}
-		}
 		b := &bench{settings: s, address: address, topic: prefix + workload, partitions: 1}
+		var err error
+		if count != "" {
+			n, err = strconv.Atoi(count)
+		}
+		if size != "" && err == nil {
+			b.recordBytes, err = strconv.Atoi(size)
+		}
+		if err != nil {
+			return fmt.Errorf("workload %q: %w", workload, err)
+		}
 		measure := map[string]func(context.Context) error{
-			"produce": b.produce,
-			"consume": b.consume,
-			"latency": b.latency,
-			"commits": func(ctx context.Context) error { return b.commits(ctx, n) },
-			"join":    func(ctx context.Context) error { return b.join(ctx, n) },
-			"idle":    func(ctx context.Context) error { return b.idle(ctx, n) },
+			"produce":     b.produce,
+			"consume":     b.consume,
+			"cold":        b.cold,
+			"both":        b.both,
+			"latency":     b.latency,
+			"rate":        func(ctx context.Context) error { return b.rate(ctx, n) },
+			"commits":     func(ctx context.Context) error { return b.commits(ctx, n) },
+			"join":        func(ctx context.Context) error { return b.join(ctx, n) },
+			"idle":        func(ctx context.Context) error { return b.idle(ctx, n) },
+			"connections": func(ctx context.Context) error { return b.connections(n) },
 		}[kind]
 		if measure == nil {
 			return fmt.Errorf("unknown workload %q", workload)
 		}
 		switch kind {
-		case "produce", "consume":
-			b.partitions, b.topic = n, prefix+"produce-"+count
+		case "produce", "consume", "cold", "both":
+			b.partitions = n
 		case "commits":
 			b.partitions = committedPartitions
 		case "join", "idle":
 			b.partitions = joinPartitions
 		}
-		if kind != "consume" {
-			var err error
+		switch kind {
+		case "consume", "cold":
+			b.topic = prefix + strings.Replace(workload, kind, "produce", 1)
+		default:
 			if b.topicID, err = createTopic(ctx, address, b.topic, b.partitions); err != nil {
 				return err
 			}

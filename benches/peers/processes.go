@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 )
 
@@ -58,3 +60,53 @@ func settle(session int) {
 
 // memory is what a session's processes have in RAM.
 func memory(session int) int64 { return sum(session, 21) * int64(os.Getpagesize()) }
+
+// A usage is what a workload takes of the broker and of this process, from watch to its ends.
+type usage struct {
+	b              *bench
+	broker, client time.Duration
+	stop           func()
+}
+
+func (b *bench) watch() *usage {
+	u := &usage{b: b, broker: cpu(b.session), client: ownCPU()}
+	done := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		ticker := time.NewTicker(200 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			b.result.PeakBytes = max(b.result.PeakBytes, memory(b.session))
+			select {
+			case <-ticker.C:
+			case <-done:
+				return
+			}
+		}
+	})
+	u.stop = func() {
+		close(done)
+		watcher.Wait()
+	}
+	return u
+}
+
+// endClient is called after finish, which knows how long the workload took.
+func (u *usage) endClient() {
+	u.b.result.ClientCPU = (ownCPU() - u.client).Seconds() / u.b.result.Seconds
+}
+
+func (u *usage) end() {
+	u.stop()
+	spent := (cpu(u.b.session) - u.broker).Seconds()
+	u.b.result.CPU = spent / u.b.result.Seconds
+	u.b.result.CPUSecondsPerGB = spent / (float64(u.b.result.Bytes) / 1e9)
+}
+
+func ownCPU() time.Duration {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return 0
+	}
+	return time.Duration(own.Utime.Nano() + own.Stime.Nano())
+}

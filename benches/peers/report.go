@@ -23,10 +23,32 @@ type row struct {
 	of             func(result) float64
 }
 
-var latencies = []row{
-	{"latency", "p50 ms", func(r result) float64 { return r.P50 }},
-	{"latency", "p99 ms", func(r result) float64 { return r.P99 }},
-	{"latency", "p99.9 ms", func(r result) float64 { return r.P999 }},
+// rowsOf are what is said of a workload.
+func rowsOf(workload string) []row {
+	kind, _, _ := strings.Cut(workload, "-")
+	switch kind {
+	case "latency", "rate":
+		return []row{
+			{workload, "p50 ms", func(r result) float64 { return r.P50 }},
+			{workload, "p99 ms", func(r result) float64 { return r.P99 }},
+			{workload, "p99.9 ms", func(r result) float64 { return r.P999 }},
+		}
+	case "commits":
+		return []row{{workload, "1/s", func(r result) float64 { return r.PerSecond }}}
+	case "join", "start":
+		return []row{{workload, "ms", func(r result) float64 { return r.Seconds * 1000 }}}
+	case "idle", "connections":
+		return []row{
+			{workload, "% of a core", func(r result) float64 { return 100 * r.CPU }},
+			{workload, "KiB each", func(r result) float64 { return r.MemberBytes / 1024 }},
+		}
+	default:
+		return []row{
+			{workload, "MB/s", func(r result) float64 { return r.Megabytes }},
+			{workload, "broker CPU s/GB", func(r result) float64 { return r.CPUSecondsPerGB }},
+			{workload, "client cores", func(r result) float64 { return r.ClientCPU }},
+		}
+	}
 }
 
 // report prints the medians of all rounds, and their ratio to the reference.
@@ -41,20 +63,8 @@ func report(out io.Writer, files []string) error {
 		if !slices.Contains(brokers, r.Broker) {
 			brokers = append(brokers, r.Broker)
 		}
-		isKnown := func(known row) bool { return known.workload == r.Workload }
-		switch {
-		case r.Workload == disk || slices.ContainsFunc(rows, isKnown):
-		case r.Workload == "latency":
-			rows = append(rows, latencies...)
-		case strings.HasPrefix(r.Workload, "commits-"):
-			rows = append(rows, row{r.Workload, "1/s", func(r result) float64 { return r.PerSecond }})
-		case strings.HasPrefix(r.Workload, "join-"):
-			rows = append(rows, row{r.Workload, "ms", func(r result) float64 { return r.Seconds * 1000 }})
-		case strings.HasPrefix(r.Workload, "idle-"):
-			rows = append(rows, row{r.Workload, "% of a core", func(r result) float64 { return 100 * r.CPU }},
-				row{r.Workload, "KiB a member", func(r result) float64 { return r.MemberBytes / 1024 }})
-		default:
-			rows = append(rows, row{r.Workload, "MB/s", func(r result) float64 { return r.Megabytes }})
+		if r.Workload != disk && !slices.ContainsFunc(rows, func(known row) bool { return known.workload == r.Workload }) {
+			rows = append(rows, rowsOf(r.Workload)...)
 		}
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -89,6 +99,7 @@ func report(out io.Writer, files []string) error {
 		{"retries", func(broker string) string {
 			return total(results, broker, func(r result) int64 { return r.Retries })
 		}},
+		{"peak memory, MB", func(broker string) string { return fmt.Sprint(peak(results, broker) / 1e6) }},
 		{"bytes on disk per byte", func(broker string) string { return diskRatio(results, broker) }},
 	} {
 		cells := []string{sum.title, ""}
@@ -168,6 +179,15 @@ func total(results []result, broker string, of func(result) int64) string {
 	return fmt.Sprint(sum)
 }
 
+func peak(results []result, broker string) (bytes int64) {
+	for _, r := range results {
+		if r.Broker == broker {
+			bytes = max(bytes, r.PeakBytes)
+		}
+	}
+	return bytes
+}
+
 // diskRatio compares what the disk line says with what the broker had taken when it was written.
 func diskRatio(results []result, broker string) string {
 	var taken int64
@@ -178,7 +198,7 @@ func diskRatio(results []result, broker string) string {
 		if r.Workload == disk {
 			return ratio(float64(r.Bytes), float64(taken))
 		}
-		if !strings.HasPrefix(r.Workload, "consume") {
+		if !strings.HasPrefix(r.Workload, "consume") && !strings.HasPrefix(r.Workload, "cold") {
 			taken += r.Bytes
 		}
 	}

@@ -2,13 +2,19 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"net"
+	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // After a workload's time is over, what is in flight may still be answered, for this long.
@@ -71,15 +77,27 @@ func (b *bench) payloads() func() []byte {
 	}
 }
 
-// produce sends as fast as the broker acks. The time ends with the last ack.
+// produce sends as fast as the broker acks. The time ends with the last ack; the broker's CPU time counts until it is done with what came.
 func (b *bench) produce(ctx context.Context) error {
-	client, err := b.client(kgo.ProducerLinger(5 * time.Millisecond))
+	usage := b.watch()
+	acked, took, err := b.send(ctx)
 	if err != nil {
 		return err
 	}
+	b.finish(acked, took)
+	usage.endClient()
+	settle(b.session)
+	usage.end()
+	return nil
+}
+
+func (b *bench) send(ctx context.Context) (acked int64, took time.Duration, err error) {
+	client, err := b.client(kgo.ProducerLinger(5 * time.Millisecond))
+	if err != nil {
+		return 0, 0, err
+	}
 	defer client.Close()
 	payload := b.payloads()
-	var acked int64
 	last, started := time.Now(), time.Now()
 	deadline := started.Add(b.duration)
 	for sent := int64(0); sent*int64(b.recordBytes) < b.maxBytes && time.Now().Before(deadline); sent++ {
@@ -97,19 +115,14 @@ func (b *bench) produce(ctx context.Context) error {
 	flush, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	if err := client.Flush(flush); err != nil {
-		return err
+		return 0, 0, err
 	}
-	b.finish(acked, last.Sub(started))
-	return nil
+	return acked, last.Sub(started), nil
 }
 
 // consume reads the topic from its start to the end that it has now. The time ends with the last record, so that an end which came
 // before the deadline costs nothing.
 func (b *bench) consume(ctx context.Context) error {
-	starts := map[int32]kgo.Offset{}
-	for partition := range int32(b.partitions) {
-		starts[partition] = kgo.NewOffset().AtStart()
-	}
 	admin, err := kgo.NewClient(kgo.SeedBrokers(b.address))
 	if err != nil {
 		return err
@@ -119,31 +132,95 @@ func (b *bench) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var wanted, read int64
+	var wanted int64
 	ends.Each(func(end kadm.ListedOffset) { wanted += end.Offset })
 
-	started := time.Now()
-	client, err := b.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{b.topic: starts}))
+	usage := b.watch()
+	bounded, cancel := context.WithTimeout(ctx, b.duration)
+	defer cancel()
+	read, took, err := b.read(bounded, func(read int64) bool { return read < wanted })
 	if err != nil {
 		return err
 	}
+	b.finish(read, took)
+	usage.endClient()
+	usage.end()
+	return nil
+}
+
+// read reads the topic from its start for as long as `more` wants.
+func (b *bench) read(ctx context.Context, more func(read int64) bool) (read int64, took time.Duration, err error) {
+	starts := map[int32]kgo.Offset{}
+	for partition := range int32(b.partitions) {
+		starts[partition] = kgo.NewOffset().AtStart()
+	}
+	started := time.Now()
+	client, err := b.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{b.topic: starts}))
+	if err != nil {
+		return 0, 0, err
+	}
 	defer client.Close()
-	bounded, cancel := context.WithDeadline(ctx, started.Add(b.duration))
-	defer cancel()
 	last := started
-	for read < wanted && bounded.Err() == nil {
-		fetches := client.PollFetches(bounded)
+	for more(read) && ctx.Err() == nil {
+		fetches := client.PollFetches(ctx)
 		if some := fetches.NumRecords(); some > 0 {
 			read += int64(some)
 			last = time.Now()
 		}
 		for _, failed := range fetches.Errors() {
-			if bounded.Err() == nil {
+			if ctx.Err() == nil {
 				b.failed(failed.Err)
 			}
 		}
 	}
-	b.finish(read, last.Sub(started))
+	return read, last.Sub(started), nil
+}
+
+// cold consumes what the kernel does not have in memory. What the broker itself keeps there is its own affair.
+func (b *bench) cold(ctx context.Context) error {
+	syscall.Sync()
+	if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0); err != nil {
+		return fmt.Errorf("the kernel's caches can't be dropped: %w", err)
+	}
+	return b.consume(ctx)
+}
+
+// both consumes while it is produced: the time is that until everything acked was read.
+func (b *bench) both(ctx context.Context) error {
+	usage := b.watch()
+	var acked, read atomic.Int64
+	acked.Store(-1)
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var reader sync.WaitGroup
+	var took time.Duration
+	var failed error
+	reader.Go(func() {
+		_, took, failed = b.read(reading, func(now int64) bool {
+			read.Store(now)
+			return now != acked.Load()
+		})
+	})
+	sent, _, err := b.send(ctx)
+	if err != nil {
+		return err
+	}
+	acked.Store(sent)
+	if read.Load() == sent {
+		cancel() // It has all, and waits for more.
+	}
+	time.AfterFunc(flushTimeout, cancel)
+	reader.Wait()
+	if failed != nil {
+		return failed
+	}
+	if read.Load() != sent {
+		b.failed(fmt.Errorf("%d records were acked, and %d read", sent, read.Load()))
+	}
+	b.finish(read.Load(), took)
+	usage.endClient()
+	settle(b.session)
+	usage.end()
 	return nil
 }
 
@@ -170,9 +247,79 @@ func (b *bench) latency(ctx context.Context) error {
 		took = append(took, time.Since(sent))
 	}
 	b.finish(int64(len(took)), time.Since(started))
+	b.percentiles(took)
+	return nil
+}
+
+// rate sends so many records a second to one partition, and takes the time from when each was due to its ack.
+func (b *bench) rate(ctx context.Context, perSecond int) error {
+	client, err := b.client(kgo.ProducerLinger(0))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	payload := b.payloads()
+	if err := client.ProduceSync(ctx, &kgo.Record{Value: payload()}).FirstErr(); err != nil {
+		return err
+	}
+	usage := b.watch()
+	var took []time.Duration
+	started := time.Now()
+	for sent := range int(b.duration.Seconds() * float64(perSecond)) {
+		due := started.Add(time.Duration(sent) * time.Second / time.Duration(perSecond))
+		time.Sleep(time.Until(due))
+		// The promises run one after the other.
+		client.Produce(ctx, &kgo.Record{Value: payload()}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				b.failed(err)
+			} else {
+				took = append(took, time.Since(due))
+			}
+		})
+	}
+	if err := client.Flush(ctx); err != nil {
+		return err
+	}
+	b.finish(int64(len(took)), time.Since(started))
+	usage.endClient()
+	usage.end()
+	b.percentiles(took)
+	return nil
+}
+
+// connections has `count` clients that connected, asked for the versions, and do nothing.
+func (b *bench) connections(count int) error {
+	settle(b.session)
+	before := memory(b.session)
+	request := kmsg.NewPtrApiVersionsRequest()
+	formatted := kmsg.NewRequestFormatter(kmsg.FormatterClientID("bench")).AppendRequest(nil, request, 0)
+	for range count {
+		connection, err := net.Dial("tcp", b.address)
+		if err != nil {
+			return err
+		}
+		defer connection.Close()
+		if _, err := connection.Write(formatted); err != nil {
+			return err
+		}
+		if _, err := connection.Read(make([]byte, 4)); err != nil {
+			return err
+		}
+	}
+	settle(b.session)
+	b.result.MemberBytes = float64(memory(b.session)-before) / float64(count)
+	usage := b.watch()
+	time.Sleep(b.duration)
+	b.result.Seconds = b.duration.Seconds()
+	usage.endClient()
+	usage.end()
+	b.result.CPUSecondsPerGB = 0
+	return nil
+}
+
+func (b *bench) percentiles(took []time.Duration) {
 	slices.Sort(took)
 	b.result.P50, b.result.P99, b.result.P999 = percentile(took, 0.5), percentile(took, 0.99), percentile(took, 0.999)
-	return nil
 }
 
 // percentile is in milliseconds.
