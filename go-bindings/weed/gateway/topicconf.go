@@ -145,7 +145,7 @@ func (p *projection) round(ctx context.Context) error {
 			delete(p.shown, name)
 		case err == nil:
 			p.shown[name] = want
-		case ctx.Err() != nil || code == codes.Unavailable || code == codes.DeadlineExceeded:
+		case ctx.Err() != nil || code == codes.Unavailable || code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded):
 			return err // So would all others fail.
 		default:
 			failed = append(failed, err)
