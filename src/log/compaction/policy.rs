@@ -79,6 +79,10 @@ impl Policy {
             }
             bytes += part.bytes;
         }
+        // A part that is longer than a segment alone: Kafka would have begun another one behind it.
+        if bytes > self.segment_bytes {
+            active = parts.len();
+        }
         let is_old = |part: &&&Part| {
             let lag = now_ms.saturating_sub(part.max_timestamp);
             part.is_settled && (self.min_lag_ms == 0 || lag >= self.min_lag_ms)
@@ -148,7 +152,9 @@ mod tests {
         assert_eq!(dirty(&policy(), &by_time), Some((0, 20)));
         let sooner = Policy { max_lag_ms: HOUR_MS / 2, ..policy() };
         assert_eq!(dirty(&sooner, &by_time), Some((0, 30)), "the largest lag ends segments too");
-        assert_eq!(dirty(&policy(), &layout(0, &[(500, 1)])), None);
+        assert_eq!(dirty(&policy(), &layout(0, &[(100, 1)])), None);
+        let longer = layout(0, &[(101, 1)]);
+        assert_eq!(dirty(&policy(), &longer), Some((0, 10)), "it would be several segments");
     }
 
     #[test]
