@@ -9,18 +9,19 @@
 //! whenever the process dies. Files are not kept open between reads: `open` and `close` cost little beside the
 //! bytes of a large object.
 
-use super::Durability;
+use super::disk::Disk;
 use super::packs::write_all;
 use bytes::Bytes;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IoSlice, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) struct Files {
     objects: PathBuf,
     temporary: PathBuf,
-    durability: Durability,
+    disk: Arc<Disk>,
     /// Names of temporary files.
     count: AtomicU64,
 }
@@ -29,7 +30,7 @@ impl Files {
     /// Makes the folders, and tells `found` the keys that there are.
     pub(super) fn open(
         path: &Path,
-        durability: Durability,
+        disk: Arc<Disk>,
         mut found: impl FnMut(String),
     ) -> io::Result<Self> {
         let (objects, temporary) = (path.join("objects"), path.join("temporary"));
@@ -38,8 +39,8 @@ impl Files {
         for leftover in fs::read_dir(&temporary)? {
             fs::remove_file(leftover?.path())?;
         }
-        walk(&objects, "", &mut found)?;
-        Ok(Self { objects, temporary, durability, count: AtomicU64::new(0) })
+        walk(&disk, &objects, "", &mut found)?;
+        Ok(Self { objects, temporary, disk, count: AtomicU64::new(0) })
     }
 
     /// Writes an object that has no key yet.
@@ -48,9 +49,7 @@ impl Files {
         let file = File::create_new(&unnamed.0)?;
         let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
         write_all(&file, &mut slices)?;
-        if self.durability == Durability::Machine {
-            file.sync_data()?;
-        }
+        self.disk.sync(&file)?;
         Ok(unnamed)
     }
 
@@ -68,7 +67,7 @@ impl Files {
     /// Puts the name of an object on the disk, if that is asked of the directory.
     pub(super) fn sync_name(&self, key: &str) -> io::Result<()> {
         let path = self.objects.join(key);
-        self.sync_folder(path.parent().unwrap_or(&self.objects))
+        self.disk.sync_folder(path.parent().unwrap_or(&self.objects))
     }
 
     pub(super) fn read(&self, key: &str, offset: u64, len: u64) -> io::Result<Option<Bytes>> {
@@ -113,14 +112,7 @@ impl Files {
                 self.create_folder(folder)
             }
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-            _ => folder.parent().map_or(Ok(()), |parent| self.sync_folder(parent)),
-        }
-    }
-
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        match self.durability {
-            Durability::Process => Ok(()),
-            Durability::Machine => File::open(folder)?.sync_all(),
+            _ => folder.parent().map_or(Ok(()), |parent| self.disk.sync_folder(parent)),
         }
     }
 }
@@ -135,18 +127,19 @@ impl Drop for Unnamed {
     }
 }
 
-/// Tells the keys of all files below a folder.
-fn walk(path: &Path, folder: &str, found: &mut impl FnMut(String)) -> io::Result<()> {
+/// Tells the keys of all files below a folder. A process may have died before their names were on the
+/// disk, and who finds an object builds on it.
+fn walk(disk: &Disk, path: &Path, folder: &str, found: &mut impl FnMut(String)) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         // What is not UTF-8 is not ours.
         let Ok(name) = entry.file_name().into_string() else { continue };
         match entry.file_type()?.is_dir() {
-            true => walk(&entry.path(), &format!("{folder}{name}/"), found)?,
+            true => walk(disk, &entry.path(), &format!("{folder}{name}/"), found)?,
             false => found(format!("{folder}{name}")),
         }
     }
-    Ok(())
+    disk.sync_folder(path)
 }
 
 /// Whether there is no such file, or no such folder for it.

@@ -9,11 +9,13 @@
 //! As one process has the directory, its index of keys is in memory. It decides whether a key is
 //! free, and holds only what is written.
 
+mod disk;
 mod files;
 mod packs;
 
 use super::{ObjectError, Objects, Put, is_key};
 use bytes::Bytes;
+use disk::Disk;
 use files::Files;
 use packs::{Packs, Place};
 use std::collections::BTreeMap;
@@ -39,7 +41,7 @@ pub struct Directory(Arc<Inner>);
 struct Inner {
     location: String,
     files: Files,
-    durability: Durability,
+    disk: Arc<Disk>,
     state: Mutex<State>,
     /// Held by who cleans packs.
     cleaning: Mutex<()>,
@@ -158,19 +160,18 @@ fn hold(path: &Path) -> Result<File, ObjectError> {
 
 impl Inner {
     fn open(path: &Path, durability: Durability, pack_bytes: u64, lock: File) -> io::Result<Self> {
+        let disk = Arc::new(Disk::new(durability));
         let mut index = BTreeMap::new();
-        let mut packs = Packs::open(path.join("packs"), durability, pack_bytes, |key, place| {
+        let mut packs = Packs::open(path.join("packs"), disk.clone(), pack_bytes, |key, place| {
             match place {
                 Some(place) => index.insert(key.to_owned(), At::Pack(place)),
                 None => index.remove(key),
             };
         })?;
-        let files = Files::open(path, durability, |key| {
+        let files = Files::open(path, disk.clone(), |key| {
             index.insert(key, At::File);
         })?;
-        if durability == Durability::Machine {
-            File::open(path)?.sync_all()?;
-        }
+        disk.sync_folder(path)?;
         for at in index.values() {
             if let At::Pack(place) = at {
                 packs.count(*place, true);
@@ -178,7 +179,7 @@ impl Inner {
         }
         let location = std::path::absolute(path)?.display().to_string();
         let state = Mutex::new(State { index, packs });
-        Ok(Self { location, files, durability, state, cleaning: Mutex::default(), _lock: lock })
+        Ok(Self { location, files, disk, state, cleaning: Mutex::default(), _lock: lock })
     }
 
     fn put_new(&self, key: &str, parts: &[Bytes]) -> io::Result<Put> {
@@ -195,7 +196,7 @@ impl Inner {
     /// the disk is not waited for.
     fn put_at_once(&self, key: &str, parts: &[Bytes]) -> Option<io::Result<Put>> {
         let len = parts.iter().map(Bytes::len).sum::<usize>();
-        if len > LITTLE_BYTES || self.durability == Durability::Machine || !is_key(key) {
+        if len > LITTLE_BYTES || self.disk.is_waited_for() || !is_key(key) {
             return None;
         }
         let mut state = self.state.try_lock().ok()?;
@@ -225,7 +226,7 @@ impl Inner {
     }
 
     fn synced(&self, (put, file): (Put, Option<Arc<File>>)) -> io::Result<Put> {
-        file.map_or(Ok(()), |file| self.sync(&file))?;
+        file.map_or(Ok(()), |file| self.disk.sync(&file))?;
         Ok(put)
     }
 
@@ -258,16 +259,9 @@ impl Inner {
     fn exists(&self, key: &str, at: At, packs: &Packs) -> io::Result<Put> {
         match at {
             At::File => self.files.sync_name(key)?,
-            At::Pack(place) => packs.file(place).map_or(Ok(()), |file| self.sync(&file))?,
+            At::Pack(place) => packs.file(place).map_or(Ok(()), |file| self.disk.sync(&file))?,
         }
         Ok(Put::Exists)
-    }
-
-    fn sync(&self, file: &File) -> io::Result<()> {
-        match self.durability {
-            Durability::Process => Ok(()),
-            Durability::Machine => file.sync_data(),
-        }
     }
 
     fn get(&self, key: &str, offset: u64, len: u64) -> io::Result<Option<Bytes>> {
@@ -352,7 +346,7 @@ impl Inner {
                 }
                 Ok(())
             })?;
-            last.map_or(Ok(()), |file| self.sync(&file))?;
+            last.map_or(Ok(()), |file| self.disk.sync(&file))?;
             self.state().packs.remove(&cleaning)?;
         }
     }

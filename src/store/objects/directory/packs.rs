@@ -14,7 +14,7 @@
 //! deleted objects; what lives in the oldest is written again at the end. So a deletion is never
 //! forgotten before the object is.
 
-use super::Durability;
+use super::disk::Disk;
 use crate::store::objects::MAX_KEY_BYTES;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub(super) struct Place {
 
 pub(super) struct Packs {
     folder: PathBuf,
-    durability: Durability,
+    disk: Arc<Disk>,
     /// A pack of so many bytes gets no more entries.
     pack_bytes: u64,
     packs: BTreeMap<u64, Pack>,
@@ -126,7 +126,7 @@ impl Packs {
     /// in which they were put.
     pub(super) fn open(
         folder: PathBuf,
-        durability: Durability,
+        disk: Arc<Disk>,
         pack_bytes: u64,
         mut found: impl FnMut(&str, Option<Place>),
     ) -> io::Result<Self> {
@@ -137,21 +137,14 @@ impl Packs {
             numbers.extend(name.to_str().and_then(|name| name.parse::<u64>().ok()));
         }
         numbers.sort_unstable();
-        let mut all = Self {
-            folder,
-            durability,
-            pack_bytes,
-            packs: BTreeMap::new(),
-            bytes: 0,
-            live_bytes: 0,
-        };
+        let mut all =
+            Self { folder, disk, pack_bytes, packs: BTreeMap::new(), bytes: 0, live_bytes: 0 };
         for &number in &numbers {
             let file = Arc::new(File::options().read(true).append(true).open(all.path(number))?);
             let mut entries = Entries::new(number, file.clone())?;
             while let Some(entry) = entries.next()? {
                 // The end of a process can only have cut the last entry short.
-                let may_be_half =
-                    Some(&number) == numbers.last() || durability == Durability::Machine;
+                let may_be_half = Some(&number) == numbers.last() || all.disk.is_waited_for();
                 if may_be_half && !entry.is_whole(&file)? {
                     break;
                 }
@@ -162,6 +155,8 @@ impl Packs {
                 }
                 entries.taken = entries.position;
             }
+            // A process may have died before that, and who finds an object builds on it.
+            all.disk.sync(&file)?;
             let (bytes, is_broken) = (entries.taken, entries.taken < entries.end);
             if is_broken {
                 tracing::info!(pack = number, bytes, "a pack ends in the middle of an entry");
@@ -244,9 +239,7 @@ impl Packs {
                     .append(true)
                     .create_new(true)
                     .open(self.path(number))?;
-                if self.durability == Durability::Machine {
-                    File::open(&self.folder)?.sync_all()?;
-                }
+                self.disk.sync_folder(&self.folder)?;
                 self.packs
                     .insert(number, Pack { file: Arc::new(file), bytes: 0, is_broken: false });
                 number
