@@ -7,6 +7,7 @@ use kelp::config::Config;
 use kelp::config::listeners::Address;
 use kelp::config::server::{properties, property};
 use kelp::engine::{Backend, Engine, EngineError, ThreadOptions};
+use kelp::ffi::allocator::have_few_arenas;
 use kelp::store::objects::Objects;
 use kelp::store::objects::directory::{Directory, Durability};
 use kelp::store::objects::filer::{self, Filer};
@@ -52,6 +53,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
 fn main() -> ExitCode {
+    have_few_arenas();
     match Options::parse().and_then(serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -14,6 +14,7 @@
 
 #![allow(unsafe_code)]
 
+pub mod allocator;
 mod appends;
 pub mod batch;
 pub mod batch_builder;
