@@ -327,7 +327,7 @@ func (b *bench) idle(ctx context.Context, count int) error {
 	}
 	defer closeAll()
 	// What earlier workloads left to do is not what members cost.
-	settle(b.session)
+	settle(b.session, 60)
 	before := memory(b.session)
 	var all []*member
 	for n := range count / idleGroupSize {

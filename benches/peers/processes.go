@@ -46,10 +46,10 @@ func sum(session int, fields ...int) (sum int64) {
 // cpu is the time that a session's living processes have had, in user mode and in the kernel.
 func cpu(session int) time.Duration { return time.Duration(sum(session, 11, 12)) * tick }
 
-// settle waits until a session's processes have little to do, but no longer than a minute.
-func settle(session int) {
+// settle waits until a session's processes have little to do, but no longer than that many seconds: a JVM never rests for long.
+func settle(session, seconds int) {
 	const little = 50 * time.Millisecond
-	for range 60 {
+	for range seconds {
 		before := cpu(session)
 		time.Sleep(time.Second)
 		if cpu(session)-before < little {

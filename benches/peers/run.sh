@@ -120,7 +120,7 @@ done
 for ((round = 1; round <= rounds; round++)); do
   for name in "${brokers[@]}"; do
     before=$(bytes_on_disk "$name")
-    "$data/peers" "${flags[@]}" -session "${pid[$name]}" round "$name" "${address[$name]}" "${workloads[@]}" | sed "s/^/$round /" | tee -a "$data/rounds" | cut -d' ' -f2-
+    "$data/peers" "${flags[@]}" -session "${pid[$name]}" round "$name" "${address[$name]}" "${workloads[@]}" | sed -u "s/^/$round /" | tee -a "$data/rounds" | cut -d' ' -f2-
     # Only the first round: later ones delete topics meanwhile, some time after they were told to.
     if ((round == 1)); then
       vacuum "$name"

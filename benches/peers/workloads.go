@@ -86,7 +86,7 @@ func (b *bench) produce(ctx context.Context) error {
 	}
 	b.finish(acked, took)
 	usage.endClient()
-	settle(b.session)
+	settle(b.session, 5)
 	usage.end()
 	return nil
 }
@@ -219,7 +219,7 @@ func (b *bench) both(ctx context.Context) error {
 	}
 	b.finish(read.Load(), took)
 	usage.endClient()
-	settle(b.session)
+	settle(b.session, 5)
 	usage.end()
 	return nil
 }
@@ -289,7 +289,7 @@ func (b *bench) rate(ctx context.Context, perSecond int) error {
 
 // connections has `count` clients that connected, asked for the versions, and do nothing.
 func (b *bench) connections(count int) error {
-	settle(b.session)
+	settle(b.session, 60)
 	before := memory(b.session)
 	request := kmsg.NewPtrApiVersionsRequest()
 	formatted := kmsg.NewRequestFormatter(kmsg.FormatterClientID("bench")).AppendRequest(nil, request, 0)
@@ -306,7 +306,7 @@ func (b *bench) connections(count int) error {
 			return err
 		}
 	}
-	settle(b.session)
+	settle(b.session, 60)
 	b.result.MemberBytes = float64(memory(b.session)-before) / float64(count)
 	usage := b.watch()
 	time.Sleep(b.duration)
