@@ -337,7 +337,8 @@ impl Journal {
     fn group(&self) -> Option<Group> {
         let mut inner = self.lock();
         let is_full = inner.sent.len() >= self.options.puts_in_flight;
-        if inner.is_fenced || is_full || inner.queue.is_empty() {
+        let is_little = inner.queued_bytes < self.options.beside_bytes && !inner.sent.is_empty();
+        if inner.is_fenced || is_full || is_little || inner.queue.is_empty() {
             return None;
         }
         let mut group = Group { at: inner.next, frames: Vec::new(), done: Vec::new() };

@@ -71,6 +71,9 @@ pub struct Options {
     /// Does not stand by: takes over at once.
     pub take_over: bool,
     pub puts_in_flight: usize,
+    /// A put begins beside others only if so many bytes wait. With less it is cheaper to wait for what
+    /// comes meanwhile: an object costs a filer about as much as this many bytes, whatever its size.
+    pub beside_bytes: usize,
     /// A commit takes no more once it has so much.
     pub commit_bytes: usize,
     /// Bytes of memory that may wait for a put to begin.
@@ -102,6 +105,7 @@ impl Options {
             registration: true,
             take_over: false,
             puts_in_flight: 4,
+            beside_bytes: 128 << 10,
             commit_bytes: 4 << 20,
             waiting_bytes: 256 << 20,
             // Less than is cached, so that a round finds in memory what it moves.

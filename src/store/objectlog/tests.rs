@@ -20,7 +20,8 @@ fn partition(partition: i32) -> PartitionId {
 }
 
 fn options() -> Options {
-    Options { registration: false, ..Options::new(1, Owner::default()) }
+    // Several puts are in flight also if there is little to store.
+    Options { registration: false, beside_bytes: 0, ..Options::new(1, Owner::default()) }
 }
 
 async fn open(objects: &Arc<Memory>, options: Options) -> Arc<ObjectLog> {
@@ -670,21 +671,35 @@ async fn what_lives_on_in_an_object_that_is_mostly_dead_moves_once() {
     assert!(calls.keys().all(|(_, folder)| folder != "segment"), "{calls:?}");
 }
 
-/// A store whose reads of segments wait until they are let through.
+/// A store whose reads of segments and puts of journal objects wait until they are let through.
+#[derive(Default)]
 struct Gated {
     memory: Memory,
     gate: watch::Sender<bool>,
+    puts_are_gated: bool,
+    /// Puts of journal objects that were begun.
+    puts: AtomicUsize,
+}
+
+impl Gated {
+    async fn passed(&self) {
+        self.gate.subscribe().wait_for(|is_open| *is_open).await.unwrap();
+    }
 }
 
 #[async_trait::async_trait]
 impl Objects for Gated {
     async fn put_new(&self, key: &str, parts: Vec<Bytes>) -> Result<Put, ObjectError> {
+        if self.puts_are_gated && key.starts_with("journal/") {
+            self.puts.fetch_add(1, Ordering::Relaxed);
+            self.passed().await;
+        }
         self.memory.put_new(key, parts).await
     }
 
     async fn get(&self, key: &str, offset: u64, len: u64) -> Result<Option<Bytes>, ObjectError> {
         if key.starts_with("segment/") {
-            self.gate.subscribe().wait_for(|is_open| *is_open).await.unwrap();
+            self.passed().await;
         }
         self.memory.get(key, offset, len).await
     }
@@ -699,8 +714,34 @@ impl Objects for Gated {
 }
 
 #[tokio::test(start_paused = true)]
+async fn little_waits_for_the_put_in_flight_and_much_does_not() {
+    let objects = Arc::new(Gated { puts_are_gated: true, ..Gated::default() });
+    objects.gate.send_replace(true);
+    let log = ObjectLog::start(objects.clone(), Options { beside_bytes: 1_000, ..options() });
+    log.state().wait_for(|state| *state == State::Serving).await.unwrap();
+    log.create_topic(topic()).await.unwrap();
+    objects.gate.send_replace(false);
+    let before = objects.puts.load(Ordering::Relaxed);
+    let begun = async || {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        objects.puts.load(Ordering::Relaxed) - before
+    };
+    let first = log.append(partition(0), 0, batches(0, &[1]));
+    assert_eq!(begun().await, 1);
+    let little = log.append(partition(0), 1, batches(1, &[1]));
+    assert_eq!(begun().await, 1);
+    let much = log.append(partition(0), 2, batches(2, &[1; 20]));
+    assert_eq!(begun().await, 2, "with what waited");
+    let last = log.append(partition(0), 22, batches(22, &[1]));
+    assert_eq!(begun().await, 2);
+    objects.gate.send_replace(true);
+    assert_eq!((first.await, little.await, much.await, last.await), (Ok(0), Ok(1), Ok(2), Ok(22)));
+    assert_eq!(begun().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_goes_while_it_is_rewritten_ends_nothing_but_its_job() {
-    let objects = Arc::new(Gated { memory: Memory::default(), gate: watch::Sender::new(false) });
+    let objects = Arc::new(Gated::default());
     let log = ObjectLog::start(objects.clone(), options());
     log.state().wait_for(|state| *state == State::Serving).await.unwrap();
     log.create_topic(topic()).await.unwrap();
