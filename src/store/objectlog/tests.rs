@@ -2,6 +2,7 @@
 
 use super::samples::{batch, batches};
 use super::*;
+use crate::store::Owner;
 use crate::store::objects::memory::Memory;
 use crate::store::objects::{ObjectError, Put};
 use std::cell::Cell;
