@@ -49,7 +49,7 @@ impl Journal {
                     inner.proof = inner.proof.max(began);
                     return Ok(());
                 }
-                Ok(Some(object)) if putting::is_from(&object, self.nonce) => return Ok(()),
+                Ok(Some(object)) if putting::is_commit_from(&object, self.nonce) => return Ok(()),
                 Ok(Some(object)) => {
                     self.fence(&object);
                     return Err(StoreError::Fenced);

@@ -1,7 +1,7 @@
 //! Puts whose outcome becomes certain.
 
 use super::faults::{Faults, Rule};
-use super::format::{self, Header};
+use super::format::{self, Header, Kind};
 use super::keys::Position;
 use crate::store::Owner;
 use crate::store::objects::{ObjectError, Objects, Put};
@@ -74,8 +74,11 @@ pub(super) async fn put_own(objects: &dyn Objects, key: &str, parts: Vec<Bytes>)
     }
 }
 
-pub(super) fn is_from(object: &[u8], nonce: u64) -> bool {
-    Header::read(object).is_ok_and(|(header, ..)| header.nonce == nonce)
+/// Whether it is a commit of the process with this nonce. A fence of its own is none: it put that when it
+/// began to open, and began anew since, so that others may have gone on behind it.
+pub(super) fn is_commit_from(object: &[u8], nonce: u64) -> bool {
+    let is_ours = |header: Header| header.kind == Kind::Journal && header.nonce == nonce;
+    Header::read(object).is_ok_and(|(header, ..)| is_ours(header))
 }
 
 /// Whom a fence names; nobody if the object says nothing that can be read.

@@ -250,6 +250,21 @@ async fn a_fence_where_a_frame_was_deleted_is_not_the_frame() {
     assert_eq!(corrupt, Err(StoreError::Corrupt(format!("{key}: a batch that is cut short"))));
 }
 
+/// It put that one when it began to open, and then began anew. Others go on behind it.
+#[tokio::test(start_paused = true)]
+async fn a_fence_of_its_own_at_the_next_place_ends_an_owner() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    let at = keys::Position { epoch: 1, seq: 0 };
+    let fence = format::Fence { next_epoch: 2, owner: Owner::default() };
+    let fence = format::encode_fence(at, log.shared.nonce, &fence);
+    let key = "journal/1/0000000001/00000000000000000000";
+    objects.put_new(key, vec![fence]).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(*log.state().borrow(), State::Fenced(Owner::default()));
+    assert_eq!(log.read(partition(0), 0, 100, true).await, Err(StoreError::Fenced));
+}
+
 #[tokio::test(start_paused = true)]
 async fn everybody_who_waits_learns_of_the_successor() {
     let objects = Arc::new(Memory::default());
