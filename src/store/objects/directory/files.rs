@@ -2,16 +2,19 @@
 //!
 //! ```text
 //! DIR/objects/KEY    the object; a folder for each part of a key
-//! DIR/temporary/N    what is being written; what a crash left is removed at the next start
+//! DIR/temporary/N    what is being written, and spares; what a crash left is removed at the next start
 //! ```
 //!
 //! An object is written to a temporary file, which is then renamed to its key: the key has a whole object or none,
-//! whenever the process dies. Files are not kept open between reads: `open` and `close` cost little beside the
+//! whenever the process dies. The file of a deleted object goes the way back, and the next one may be written over
+//! it. Files are not kept open between reads: `open` and `close` cost little beside the
 //! bytes of a large object.
 
 use super::disk::Disk;
 use super::packs::write_all;
+use super::spares::{Spare, Spares};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IoSlice, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -24,7 +27,15 @@ pub(super) struct Files {
     disk: Arc<Disk>,
     /// Names of temporary files.
     count: AtomicU64,
+    spares: Spares,
 }
+
+/// What the index and all who read an object's file hold of it. Who has the last one may do with the file as he
+/// likes.
+pub(super) type Token = Arc<()>;
+
+/// Larger files are not kept as spares: they live long, and few of them would be all that is kept.
+const MAX_SPARE_BYTES: u64 = 8 << 20;
 
 impl Files {
     /// Makes the folders, and tells `found` the keys that there are.
@@ -40,17 +51,23 @@ impl Files {
             fs::remove_file(leftover?.path())?;
         }
         walk(&disk, &objects, "", &mut found)?;
-        Ok(Self { objects, temporary, disk, count: AtomicU64::new(0) })
+        let (count, spares) = (AtomicU64::new(0), Spares::default());
+        Ok(Self { objects, temporary, disk, count, spares })
     }
 
     /// Writes an object that has no key yet.
     pub(super) fn write(&self, parts: &[Bytes]) -> io::Result<Unnamed> {
-        let unnamed = self.unnamed();
-        let file = File::create_new(&unnamed.0)?;
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        let spare = if bytes < MAX_SPARE_BYTES { self.spares.take(bytes) } else { None };
+        let spare = spare.unwrap_or_else(|| Spare { bytes: 0, file: self.unnamed() });
+        let file = File::options().write(true).create(true).truncate(false).open(&spare.file.0)?;
         let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
         write_all(&file, &mut slices)?;
+        if spare.bytes > bytes {
+            file.set_len(bytes)?;
+        }
         self.disk.sync(&file)?;
-        Ok(unnamed)
+        Ok(spare.file)
     }
 
     /// Gives an object its key, which has none.
@@ -70,32 +87,38 @@ impl Files {
         self.disk.sync_folder(path.parent().unwrap_or(&self.objects))
     }
 
-    pub(super) fn read(&self, key: &str, offset: u64, len: u64) -> io::Result<Option<Bytes>> {
-        let mut file = match File::open(self.objects.join(key)) {
-            Ok(file) => file,
-            Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        // By the size that there is, so that a caller may ask for more than fits into memory.
-        let len = len.min(file.metadata()?.len().saturating_sub(offset));
-        let mut bytes = Vec::with_capacity(usize::try_from(len).map_err(io::Error::other)?);
-        file.seek(SeekFrom::Start(offset))?;
-        file.take(len).read_to_end(&mut bytes)?;
-        match bytes.len() as u64 == len {
-            true => Ok(Some(bytes.into())),
-            false => Err(ErrorKind::UnexpectedEof.into()),
+    pub(super) fn open_object(&self, key: &str) -> io::Result<Option<File>> {
+        match File::open(self.objects.join(key)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     /// Takes its key from an object, which then goes when the value is dropped: to free the room of a large file
     /// takes a while.
-    pub(super) fn unname(&self, key: &str) -> io::Result<Option<Unnamed>> {
-        let unnamed = self.unnamed();
-        match fs::rename(self.objects.join(key), &unnamed.0) {
-            Ok(()) => Ok(Some(unnamed)),
+    pub(super) fn unname(&self, key: &str, token: Token) -> io::Result<Option<Gone>> {
+        let (path, file) = (self.objects.join(key), self.unnamed());
+        match fs::rename(&path, &file.0) {
+            Ok(()) => Ok(Some(Gone { path, file, token })),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Keeps the files of objects that are gone, of those that nobody reads: who opened one before it went
+    /// must not see the next one's bytes.
+    pub(super) fn recycle(&self, gone: Vec<Gone>) -> io::Result<()> {
+        // Nor must a key that is there again because power was lost.
+        let folders: BTreeSet<_> = gone.iter().filter_map(|gone| gone.path.parent()).collect();
+        folders.into_iter().try_for_each(|folder| self.disk.sync_folder(folder))?;
+        for Gone { file, token, .. } in gone {
+            let bytes = fs::metadata(&file.0).map_or(u64::MAX, |metadata| metadata.len());
+            if bytes < MAX_SPARE_BYTES && Arc::into_inner(token).is_some() {
+                self.spares.add(Spare { bytes, file });
+            }
+        }
+        Ok(())
     }
 
     fn unnamed(&self) -> Unnamed {
@@ -118,12 +141,33 @@ impl Files {
 }
 
 /// An object without a key: it has none yet, or none any more. It is removed if it gets none.
-pub(super) struct Unnamed(PathBuf);
+pub(super) struct Unnamed(pub(super) PathBuf);
 
 impl Drop for Unnamed {
     fn drop(&mut self) {
         // It is not there any more once it has its key. A failure loses nothing: the next start removes it.
         let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// An object that was deleted.
+pub(super) struct Gone {
+    /// Where it was.
+    path: PathBuf,
+    file: Unnamed,
+    token: Token,
+}
+
+/// Reads a range of an object.
+pub(super) fn read(mut file: &File, offset: u64, len: u64) -> io::Result<Bytes> {
+    // By the size that there is, so that a caller may ask for more than fits into memory.
+    let len = len.min(file.metadata()?.len().saturating_sub(offset));
+    let mut bytes = Vec::with_capacity(usize::try_from(len).map_err(io::Error::other)?);
+    file.seek(SeekFrom::Start(offset))?;
+    file.take(len).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 == len {
+        true => Ok(bytes.into()),
+        false => Err(ErrorKind::UnexpectedEof.into()),
     }
 }
 

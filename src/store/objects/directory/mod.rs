@@ -12,11 +12,12 @@
 mod disk;
 mod files;
 mod packs;
+mod spares;
 
 use super::{ObjectError, Objects, Put, is_key};
 use bytes::Bytes;
 use disk::Disk;
-use files::Files;
+use files::{Files, Token};
 use packs::{Packs, Place};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -55,10 +56,16 @@ struct State {
 }
 
 /// Where an object lies.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum At {
-    File,
+    File(Token),
     Pack(Place),
+}
+
+/// An object that stays as it is while this is held, also when its key goes.
+enum Held {
+    File { file: File, _token: Token },
+    Pack { file: Arc<File>, place: Place },
 }
 
 /// Larger objects have a file each, so that several are written side by side. Beside the bytes of
@@ -169,7 +176,7 @@ impl Inner {
             };
         })?;
         let files = Files::open(path, disk.clone(), |key| {
-            index.insert(key, At::File);
+            index.insert(key, At::File(Token::default()));
         })?;
         disk.sync_folder(path)?;
         for at in index.values() {
@@ -213,10 +220,7 @@ impl Inner {
     ) -> io::Result<(Put, Option<Arc<File>>)> {
         let State { index, packs } = state;
         match index.entry(key.to_owned()) {
-            Entry::Occupied(found) => {
-                let at = *found.get();
-                self.exists(key, at, packs).map(|put| (put, None))
-            }
+            Entry::Occupied(found) => self.exists(key, found.get(), packs).map(|put| (put, None)),
             Entry::Vacant(free) => {
                 let (place, file) = packs.put(key, parts)?;
                 free.insert(At::Pack(place));
@@ -235,19 +239,16 @@ impl Inner {
         if let State { index, packs } = &*self.state()
             && let Some(at) = index.get(key)
         {
-            return self.exists(key, *at, packs);
+            return self.exists(key, at, packs);
         }
         let unnamed = self.files.write(parts)?;
         {
             let State { index, packs } = &mut *self.state();
             match index.entry(key.to_owned()) {
-                Entry::Occupied(found) => {
-                    let at = *found.get();
-                    return self.exists(key, at, packs);
-                }
+                Entry::Occupied(found) => return self.exists(key, found.get(), packs),
                 Entry::Vacant(free) => {
                     self.files.name(unnamed, key)?;
-                    free.insert(At::File);
+                    free.insert(At::File(Token::default()));
                 }
             }
         }
@@ -256,27 +257,39 @@ impl Inner {
     }
 
     /// Whoever put it may not have come so far as to make it durable, and the caller builds on it.
-    fn exists(&self, key: &str, at: At, packs: &Packs) -> io::Result<Put> {
+    fn exists(&self, key: &str, at: &At, packs: &Packs) -> io::Result<Put> {
         match at {
-            At::File => self.files.sync_name(key)?,
-            At::Pack(place) => packs.file(place).map_or(Ok(()), |file| self.disk.sync(&file))?,
+            At::File(_) => self.files.sync_name(key)?,
+            At::Pack(place) => packs.file(*place).map_or(Ok(()), |file| self.disk.sync(&file))?,
         }
         Ok(Put::Exists)
     }
 
     fn get(&self, key: &str, offset: u64, len: u64) -> io::Result<Option<Bytes>> {
         check(key)?;
-        let found = {
-            let state = self.state();
-            match state.index.get(key) {
-                None => return Ok(None),
-                Some(At::File) => None,
-                Some(At::Pack(place)) => state.packs.file(*place).map(|file| (file, *place)),
+        self.hold(key)?.map(|held| held.read(offset, len)).transpose()
+    }
+
+    fn hold(&self, key: &str) -> io::Result<Option<Held>> {
+        loop {
+            let token = {
+                let State { index, packs } = &*self.state();
+                match index.get(key) {
+                    None => return Ok(None),
+                    Some(At::File(token)) => token.clone(),
+                    Some(At::Pack(place)) => {
+                        let held = |file| Held::Pack { file, place: *place };
+                        return Ok(packs.file(*place).map(held));
+                    }
+                }
+            };
+            let file = self.files.open_object(key)?;
+            // What was opened may be another object, which got the key meanwhile and has another token.
+            if let Some(At::File(now)) = self.state().index.get(key)
+                && Arc::ptr_eq(now, &token)
+            {
+                return Ok(file.map(|file| Held::File { file, _token: token }));
             }
-        };
-        match found {
-            None => self.files.read(key, offset, len),
-            Some((file, place)) => packs::read(&file, place, offset, len).map(Some),
         }
     }
 
@@ -304,8 +317,8 @@ impl Inner {
                 match index.get(key) {
                     None => continue,
                     Some(At::Pack(place)) => packed.push((key.clone(), *place)),
-                    Some(At::File) => match self.files.unname(key) {
-                        Ok(unnamed) => files.extend(unnamed),
+                    Some(At::File(token)) => match self.files.unname(key, token.clone()) {
+                        Ok(gone) => files.extend(gone),
                         Err(error) => {
                             done = Err(error);
                             continue;
@@ -316,8 +329,7 @@ impl Inner {
             }
             done = packs.delete(&packed).and(done);
         }
-        drop(files);
-        self.clean().and(done)
+        self.files.recycle(files).and(self.clean()).and(done)
     }
 
     /// Takes old packs away that hold little. What lives in them is written anew, an object at a time, so that puts
@@ -357,6 +369,15 @@ impl Inner {
     }
 }
 
+impl Held {
+    fn read(&self, offset: u64, len: u64) -> io::Result<Bytes> {
+        match self {
+            Self::File { file, .. } => files::read(file, offset, len),
+            Self::Pack { file, place } => packs::read(file, *place, offset, len),
+        }
+    }
+}
+
 fn check(key: &str) -> io::Result<()> {
     match is_key(key) {
         true => Ok(()),
@@ -368,6 +389,7 @@ fn check(key: &str) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::store::objects::contract;
+    use std::os::unix::fs::MetadataExt;
     use tempfile::{TempDir, tempdir};
 
     fn open(at: &TempDir, durability: Durability) -> Directory {
@@ -461,6 +483,60 @@ mod tests {
         assert!(found == Some(object(key, len).concat().into()), "{key}");
         assert_eq!(directory.put_new(key, object("other", 9)).await, Ok(Put::Exists));
         assert_eq!(directory.put_new(key, object("other", LARGE_BYTES)).await, Ok(Put::Exists));
+    }
+
+    /// Which file an object is in, whatever its name.
+    fn inode(at: &TempDir, key: &str) -> u64 {
+        fs::metadata(at.path().join("objects").join(key)).unwrap().ino()
+    }
+
+    fn temporary(at: &TempDir) -> usize {
+        fs::read_dir(at.path().join("temporary")).unwrap().count()
+    }
+
+    #[tokio::test]
+    async fn an_object_is_written_over_the_file_of_a_deleted_one() {
+        for durability in [Durability::Process, Durability::Machine] {
+            let at = tempdir().unwrap();
+            let directory = open(&at, durability);
+            put(&directory, "a/0", 3 * LARGE_BYTES).await;
+            let file = inode(&at, "a/0");
+            let sizes = [3, 2, 4, 4, 2].map(|times| times * LARGE_BYTES + 7);
+            for (number, size) in sizes.into_iter().enumerate() {
+                directory.delete(vec![format!("a/{number}")]).await.unwrap();
+                assert_eq!(directory.get(&format!("a/{number}"), 0, 9).await, Ok(None));
+                assert_eq!(temporary(&at), 1, "a spare");
+                let key = format!("a/{}", number + 1);
+                put(&directory, &key, size).await;
+                assert_eq!((inode(&at, &key), temporary(&at)), (file, 0));
+                assert_has(&directory, &key, size).await;
+            }
+            directory.delete(vec![format!("a/{}", sizes.len())]).await.unwrap();
+            drop(directory);
+            assert_eq!(temporary(&at), 0, "who needs it no more removes it");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_began_to_read_an_object_sees_no_other_ones_bytes() {
+        const SIZE: usize = 2 * LARGE_BYTES;
+        let at = tempdir().unwrap();
+        let directory = open(&at, Durability::Process);
+        put(&directory, "old", SIZE).await;
+        let old = directory.0.hold("old").unwrap();
+        directory.delete(vec!["old".into()]).await.unwrap();
+        put(&directory, "new", SIZE).await;
+        // The same key again, with other bytes.
+        directory.put_new("old", object("again", SIZE)).await.unwrap();
+        let again = directory.0.hold("old").unwrap();
+        directory.delete(vec!["old".into(), "new".into()]).await.unwrap();
+        put(&directory, "newer", SIZE).await;
+        for (held, name) in [(old, "old"), (again, "again")] {
+            let bytes = held.unwrap().read(0, u64::MAX).unwrap();
+            assert!(bytes == object(name, SIZE).concat(), "{name}");
+        }
+        assert_has(&directory, "newer", SIZE).await;
+        assert_eq!(temporary(&at), 0, "of three files two were read, and one is used");
     }
 
     fn packs(at: &TempDir) -> Vec<std::path::PathBuf> {
