@@ -10,6 +10,7 @@
 //! it. Files are not kept open between reads: `open` and `close` cost little beside the
 //! bytes of a large object.
 
+use super::direct::{DIRECT_BYTES, Direct};
 use super::disk::Disk;
 use super::packs::write_all;
 use super::spares::{Spare, Spares};
@@ -28,14 +29,12 @@ pub(super) struct Files {
     /// Names of temporary files.
     count: AtomicU64,
     spares: Spares,
+    direct: Direct,
 }
 
 /// What the index and all who read an object's file hold of it. Who has the last one may do with the file as he
 /// likes.
 pub(super) type Token = Arc<()>;
-
-/// Larger files are not kept as spares: they live long, and few of them would be all that is kept.
-const MAX_SPARE_BYTES: u64 = 8 << 20;
 
 impl Files {
     /// Makes the folders, and tells `found` the keys that there are.
@@ -51,14 +50,33 @@ impl Files {
             fs::remove_file(leftover?.path())?;
         }
         walk(&disk, &objects, "", &mut found)?;
-        let (count, spares) = (AtomicU64::new(0), Spares::default());
-        Ok(Self { objects, temporary, disk, count, spares })
+        let (count, spares, direct) = Default::default();
+        Ok(Self { objects, temporary, disk, count, spares, direct })
     }
 
     /// Writes an object that has no key yet.
     pub(super) fn write(&self, parts: &[Bytes]) -> io::Result<Unnamed> {
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
-        let spare = if bytes < MAX_SPARE_BYTES { self.spares.take(bytes) } else { None };
+        let (unnamed, file) = match bytes < DIRECT_BYTES {
+            true => self.write_cached(self.spares.take(bytes), parts, bytes)?,
+            false => {
+                let unnamed = self.unnamed();
+                match self.direct.write(&unnamed.0, parts)? {
+                    Some(file) => (unnamed, file),
+                    None => self.write_cached(None, parts, bytes)?,
+                }
+            }
+        };
+        self.disk.sync(&file)?;
+        Ok(unnamed)
+    }
+
+    fn write_cached(
+        &self,
+        spare: Option<Spare>,
+        parts: &[Bytes],
+        bytes: u64,
+    ) -> io::Result<(Unnamed, File)> {
         let spare = spare.unwrap_or_else(|| Spare { bytes: 0, file: self.unnamed() });
         let file = File::options().write(true).create(true).truncate(false).open(&spare.file.0)?;
         let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
@@ -66,8 +84,7 @@ impl Files {
         if spare.bytes > bytes {
             file.set_len(bytes)?;
         }
-        self.disk.sync(&file)?;
-        Ok(spare.file)
+        Ok((spare.file, file))
     }
 
     /// Gives an object its key, which has none.
@@ -106,15 +123,15 @@ impl Files {
         }
     }
 
-    /// Keeps the files of objects that are gone, of those that nobody reads: who opened one before it went
-    /// must not see the next one's bytes.
+    /// Keeps the files of objects that are gone, but for the largest, which live long. A file that somebody
+    /// reads is not kept: who opened it before the object went must not see the next one's bytes.
     pub(super) fn recycle(&self, gone: Vec<Gone>) -> io::Result<()> {
         // Nor must a key that is there again because power was lost.
         let folders: BTreeSet<_> = gone.iter().filter_map(|gone| gone.path.parent()).collect();
         folders.into_iter().try_for_each(|folder| self.disk.sync_folder(folder))?;
         for Gone { file, token, .. } in gone {
             let bytes = fs::metadata(&file.0).map_or(u64::MAX, |metadata| metadata.len());
-            if bytes < MAX_SPARE_BYTES && Arc::into_inner(token).is_some() {
+            if bytes < DIRECT_BYTES && Arc::into_inner(token).is_some() {
                 self.spares.add(Spare { bytes, file });
             }
         }

@@ -9,6 +9,7 @@
 //! As one process has the directory, its index of keys is in memory. It decides whether a key is
 //! free, and holds only what is written.
 
+mod direct;
 mod disk;
 mod files;
 mod packs;
@@ -537,6 +538,54 @@ mod tests {
         }
         assert_has(&directory, "newer", SIZE).await;
         assert_eq!(temporary(&at), 0, "of three files two were read, and one is used");
+    }
+
+    #[tokio::test]
+    async fn objects_that_go_past_the_page_cache_are_read_back_in_any_range() {
+        const DIRECT: usize = direct::DIRECT_BYTES as usize;
+        let at = tempdir().unwrap();
+        let mut directory = open(&at, Durability::Process);
+        // Each byte tells its place, in a period that divides no block size.
+        let whole: Bytes = (0..DIRECT + 8192).map(|i| (i % 251) as u8).collect();
+        let sizes = [DIRECT - 1, DIRECT, DIRECT + 1, DIRECT + 4095, DIRECT + 4096, DIRECT + 4097];
+        for durability in [Durability::Process, Durability::Machine] {
+            drop(directory);
+            directory = open(&at, durability);
+            for size in sizes {
+                let ends = [0, 1, 300_001, 2 << 20, DIRECT - 1, size];
+                let parts = ends.windows(2).map(|range| whole.slice(range[0]..range[1])).collect();
+                let key = format!("{durability:?}/{size}");
+                assert_eq!(directory.put_new(&key, parts).await, Ok(Put::Created));
+            }
+        }
+        assert_eq!(temporary(&at), 0);
+        for key in directory.list("", "", 99).await.unwrap() {
+            let size: usize = key.rsplit('/').next().unwrap().parse().unwrap();
+            let starts = [0, 1, 4095, 4096, 1_000_003, size - 4097, size - 1, size, size + 1];
+            for (start, len) in starts.into_iter().flat_map(|start| {
+                [0, 1, 4096, 131_071, 131_072, 1_048_577, size].map(|len| (start, len))
+            }) {
+                let found = directory.get(&key, start as u64, len as u64).await.unwrap().unwrap();
+                let expected = whole.slice(start.min(size)..(start + len).min(size));
+                assert!(found == expected, "{key}: {len} from {start}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_files_of_the_largest_objects_are_not_used_again() {
+        const DIRECT: usize = direct::DIRECT_BYTES as usize;
+        let at = tempdir().unwrap();
+        let directory = open(&at, Durability::Process);
+        for key in ["a", "b"] {
+            put(&directory, key, DIRECT).await;
+            directory.delete(vec![key.into()]).await.unwrap();
+            assert_eq!(temporary(&at), 0);
+        }
+        put(&directory, "c", DIRECT - 1).await;
+        directory.delete(vec!["c".into()]).await.unwrap();
+        put(&directory, "d", DIRECT).await;
+        assert_eq!(temporary(&at), 1, "the spare is for smaller ones");
     }
 
     fn packs(at: &TempDir) -> Vec<std::path::PathBuf> {
