@@ -4,47 +4,50 @@
 //! the processor than for anything else. `O_DIRECT` does without; it wants whole blocks, in memory and
 //! in the file.
 
+use super::buffers::{BLOCK, Buffers};
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Objects of so many bytes are worth it: segments are, commits of the journal are smaller.
 pub(super) const DIRECT_BYTES: u64 = 8 << 20;
 
-/// No disk that is known wants longer ones.
-const BLOCK: usize = 4096;
-
 /// How much is written at a time.
 const BUFFER_BYTES: usize = 2 << 20;
 
-#[derive(Default)]
 pub(super) struct Direct {
     /// The file system cannot do it.
-    is_refused: AtomicBool,
-    /// Of the last write, for the next one.
-    buffer: Mutex<Option<Buffer>>,
+    pub(super) is_refused: AtomicBool,
+    buffers: Buffers,
 }
 
 impl Direct {
+    pub(super) fn new(buffers: Buffers) -> Self {
+        Self { is_refused: AtomicBool::new(false), buffers }
+    }
+
     /// Writes an object to a new file, unless the file system cannot.
     pub(super) fn write(&self, path: &Path, parts: &[Bytes]) -> io::Result<Option<File>> {
         self.unless_refused(|| {
             let mut options = File::options();
             let options = options.write(true).create(true).truncate(true);
             let file = options.custom_flags(libc::O_DIRECT).open(path)?;
-            let mut buffer = self.spare().take().unwrap_or_else(|| Buffer::new(BUFFER_BYTES));
-            write_parts(&file, parts, buffer.bytes())?;
-            *self.spare() = Some(buffer);
+            write_parts(&file, parts, &mut self.buffers.take(BUFFER_BYTES))?;
             Ok(file)
         })
     }
 
-    fn spare(&self) -> MutexGuard<'_, Option<Buffer>> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Opens an object that may lie in the page cache or not.
+    pub(super) fn open(&self, path: &Path) -> io::Result<Option<File>> {
+        self.unless_refused(|| File::options().read(true).custom_flags(libc::O_DIRECT).open(path))
+    }
+
+    /// Reads a range that the file has, which this opened.
+    pub(super) fn read(&self, file: &File, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
+        self.unless_refused(|| self.buffers.read(file, offset, len))
     }
 
     /// Gives nothing if the file system cannot do it, and does not try again.
@@ -61,25 +64,6 @@ impl Direct {
             }
             Err(error) => Err(error),
         }
-    }
-}
-
-/// Memory that begins where a block may.
-struct Buffer {
-    memory: Vec<u8>,
-    start: usize,
-}
-
-impl Buffer {
-    fn new(bytes: usize) -> Self {
-        let memory = vec![0; bytes + BLOCK];
-        let start = memory.as_ptr().align_offset(BLOCK).min(BLOCK);
-        Self { memory, start }
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        let end = self.memory.len() - BLOCK + self.start;
-        &mut self.memory[self.start..end]
     }
 }
 
@@ -123,7 +107,7 @@ mod tests {
     #[test]
     fn a_file_has_all_bytes_and_no_more() {
         let at = tempdir().unwrap();
-        let direct = Direct::default();
+        let direct = Direct::new(Buffers::default());
         let blocks = [0, 1, 2, BUFFER_BYTES / BLOCK, 2 * BUFFER_BYTES / BLOCK].map(|n| n * BLOCK);
         for bytes in blocks.into_iter().flat_map(|n| [n.saturating_sub(1), n, n + 1, n + 511]) {
             let (path, parts) = (at.path().join(bytes.to_string()), parts(bytes));
@@ -136,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_file_system_that_refuses_is_not_asked_again() {
-        let direct = Direct::default();
+        let direct = Direct::new(Buffers::default());
         let refuse = || Err(io::Error::from(ErrorKind::InvalidInput));
         assert!(direct.unless_refused::<()>(refuse).unwrap().is_none());
         let path = tempdir().unwrap().path().join("none");
@@ -146,7 +130,7 @@ mod tests {
 
     #[test]
     fn other_errors_are_told() {
-        let direct = Direct::default();
+        let direct = Direct::new(Buffers::default());
         direct.write(Path::new("/no/such/folder"), &parts(BLOCK)).unwrap_err();
         assert!(!direct.is_refused.load(Ordering::Relaxed));
     }

@@ -10,6 +10,7 @@
 //! it. Files are not kept open between reads: `open` and `close` cost little beside the
 //! bytes of a large object.
 
+use super::buffers::Buffers;
 use super::direct::{DIRECT_BYTES, Direct};
 use super::disk::Disk;
 use super::packs::write_all;
@@ -17,7 +18,8 @@ use super::spares::{Spare, Spares};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, IoSlice, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +32,11 @@ pub(super) struct Files {
     count: AtomicU64,
     spares: Spares,
     direct: Direct,
+    buffers: Buffers,
 }
+
+/// A disk takes as long for less, and memory for less is quickly had.
+const LONG_BYTES: usize = 128 << 10;
 
 /// What the index and all who read an object's file hold of it. Who has the last one may do with the file as he
 /// likes.
@@ -50,8 +56,10 @@ impl Files {
             fs::remove_file(leftover?.path())?;
         }
         walk(&disk, &objects, "", &mut found)?;
-        let (count, spares, direct) = Default::default();
-        Ok(Self { objects, temporary, disk, count, spares, direct })
+        let (count, spares) = Default::default();
+        let buffers = Buffers::default();
+        let direct = Direct::new(buffers.clone());
+        Ok(Self { objects, temporary, disk, count, spares, direct, buffers })
     }
 
     /// Writes an object that has no key yet.
@@ -104,12 +112,39 @@ impl Files {
         self.disk.sync_folder(path.parent().unwrap_or(&self.objects))
     }
 
-    pub(super) fn open_object(&self, key: &str) -> io::Result<Option<File>> {
-        match File::open(self.objects.join(key)) {
-            Ok(file) => Ok(Some(file)),
+    /// Opens an object of which `len` bytes will be read.
+    pub(super) fn open_object(&self, key: &str, len: u64) -> io::Result<Option<Opened>> {
+        let path = self.objects.join(key);
+        let opened = || {
+            let file = File::open(&path)?;
+            let bytes = file.metadata()?.len();
+            let is_direct = bytes >= DIRECT_BYTES && len >= LONG_BYTES as u64;
+            let direct = if is_direct { self.direct.open(&path)? } else { None };
+            Ok(Opened { file, bytes, direct })
+        };
+        match opened() {
+            Ok(opened) => Ok(Some(opened)),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads a range of an object.
+    pub(super) fn read(&self, opened: &Opened, offset: u64, len: u64) -> io::Result<Bytes> {
+        // By the size that there is, so that a caller may ask for more than fits into memory.
+        let len = len.min(opened.bytes.saturating_sub(offset));
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        if len < LONG_BYTES {
+            let mut bytes = vec![0; len];
+            opened.file.read_exact_at(&mut bytes, offset)?;
+            return Ok(bytes.into());
+        }
+        if let Some(direct) = &opened.direct
+            && let Some(bytes) = self.direct.read(direct, offset, len)?
+        {
+            return Ok(bytes);
+        }
+        self.buffers.read(&opened.file, offset, len)
     }
 
     /// Takes its key from an object, which then goes when the value is dropped: to free the room of a large file
@@ -167,25 +202,20 @@ impl Drop for Unnamed {
     }
 }
 
+/// An object's file.
+pub(super) struct Opened {
+    file: File,
+    bytes: u64,
+    /// The same file, past the page cache.
+    direct: Option<File>,
+}
+
 /// An object that was deleted.
 pub(super) struct Gone {
     /// Where it was.
     path: PathBuf,
     file: Unnamed,
     token: Token,
-}
-
-/// Reads a range of an object.
-pub(super) fn read(mut file: &File, offset: u64, len: u64) -> io::Result<Bytes> {
-    // By the size that there is, so that a caller may ask for more than fits into memory.
-    let len = len.min(file.metadata()?.len().saturating_sub(offset));
-    let mut bytes = Vec::with_capacity(usize::try_from(len).map_err(io::Error::other)?);
-    file.seek(SeekFrom::Start(offset))?;
-    file.take(len).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 == len {
-        true => Ok(bytes.into()),
-        false => Err(ErrorKind::UnexpectedEof.into()),
-    }
 }
 
 /// Tells the keys of all files below a folder. A process may have died before their names were on the
@@ -206,4 +236,34 @@ fn walk(disk: &Disk, path: &Path, folder: &str, found: &mut impl FnMut(String)) 
 /// Whether there is no such file, or no such folder for it.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Durability;
+    use super::*;
+
+    #[test]
+    fn large_objects_are_kept_where_the_page_cache_cannot_be_passed() {
+        const BYTES: usize = DIRECT_BYTES as usize + 1;
+        let at = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Disk::new(Durability::Process));
+        let files = Files::open(at.path(), disk, |_| {}).unwrap();
+        let whole: Bytes = (0..BYTES).map(|i| (i % 251) as u8).collect();
+        let write = |key| {
+            let parts = [whole.slice(..300_001), whole.slice(300_001..)];
+            files.name(files.write(&parts).unwrap(), key).unwrap();
+        };
+        write("before");
+        let before = files.open_object("before", u64::MAX).unwrap().unwrap();
+        files.direct.is_refused.store(true, Ordering::Relaxed);
+        write("after");
+        let after = files.open_object("after", u64::MAX).unwrap().unwrap();
+        assert!(after.direct.is_none());
+        for opened in [before, after] {
+            assert!(files.read(&opened, 0, u64::MAX).unwrap() == whole);
+            let middle = files.read(&opened, 4097, 1_000_003).unwrap();
+            assert!(middle == whole.slice(4097..1_004_100));
+        }
+    }
 }

@@ -9,6 +9,7 @@
 //! As one process has the directory, its index of keys is in memory. It decides whether a key is
 //! free, and holds only what is written.
 
+mod buffers;
 mod direct;
 mod disk;
 mod files;
@@ -18,7 +19,7 @@ mod spares;
 use super::{ObjectError, Objects, Put, is_key};
 use bytes::Bytes;
 use disk::Disk;
-use files::{Files, Token};
+use files::{Files, Opened, Token};
 use packs::{Packs, Place};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -65,7 +66,7 @@ enum At {
 
 /// An object that stays as it is while this is held, also when its key goes.
 enum Held {
-    File { file: File, _token: Token },
+    File { file: Opened, _token: Token },
     Pack { file: Arc<File>, place: Place },
 }
 
@@ -268,10 +269,14 @@ impl Inner {
 
     fn get(&self, key: &str, offset: u64, len: u64) -> io::Result<Option<Bytes>> {
         check(key)?;
-        self.hold(key)?.map(|held| held.read(offset, len)).transpose()
+        match self.hold(key, len)? {
+            None => Ok(None),
+            Some(Held::File { file, .. }) => self.files.read(&file, offset, len).map(Some),
+            Some(Held::Pack { file, place }) => packs::read(&file, place, offset, len).map(Some),
+        }
     }
 
-    fn hold(&self, key: &str) -> io::Result<Option<Held>> {
+    fn hold(&self, key: &str, len: u64) -> io::Result<Option<Held>> {
         loop {
             let token = {
                 let State { index, packs } = &*self.state();
@@ -284,7 +289,7 @@ impl Inner {
                     }
                 }
             };
-            let file = self.files.open_object(key)?;
+            let file = self.files.open_object(key, len)?;
             // What was opened may be another object, which got the key meanwhile and has another token.
             if let Some(At::File(now)) = self.state().index.get(key)
                 && Arc::ptr_eq(now, &token)
@@ -367,15 +372,6 @@ impl Inner {
     /// Nothing panics under the lock, so what it guards is whole even if a thread died.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Held {
-    fn read(&self, offset: u64, len: u64) -> io::Result<Bytes> {
-        match self {
-            Self::File { file, .. } => files::read(file, offset, len),
-            Self::Pack { file, place } => packs::read(file, *place, offset, len),
-        }
     }
 }
 
@@ -524,16 +520,17 @@ mod tests {
         let at = tempdir().unwrap();
         let directory = open(&at, Durability::Process);
         put(&directory, "old", SIZE).await;
-        let old = directory.0.hold("old").unwrap();
+        let old = directory.0.hold("old", u64::MAX).unwrap();
         directory.delete(vec!["old".into()]).await.unwrap();
         put(&directory, "new", SIZE).await;
         // The same key again, with other bytes.
         directory.put_new("old", object("again", SIZE)).await.unwrap();
-        let again = directory.0.hold("old").unwrap();
+        let again = directory.0.hold("old", u64::MAX).unwrap();
         directory.delete(vec!["old".into(), "new".into()]).await.unwrap();
         put(&directory, "newer", SIZE).await;
         for (held, name) in [(old, "old"), (again, "again")] {
-            let bytes = held.unwrap().read(0, u64::MAX).unwrap();
+            let Some(Held::File { file, .. }) = held else { panic!("it was there") };
+            let bytes = directory.0.files.read(&file, 0, u64::MAX).unwrap();
             assert!(bytes == object(name, SIZE).concat(), "{name}");
         }
         assert_has(&directory, "newer", SIZE).await;
