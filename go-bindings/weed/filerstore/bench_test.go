@@ -8,7 +8,7 @@ import (
 )
 
 func BenchmarkPutNew(b *testing.B) {
-	for _, size := range []int{1 << 10, 16 << 10, 1 << 20} {
+	for _, size := range []int{1 << 10, 6 << 10, 16 << 10, 1 << 20} {
 		for _, writers := range []int{1, 4} {
 			b.Run(fmt.Sprintf("%dKiB/%dwriters", size>>10, writers), func(b *testing.B) {
 				o := open(b)
