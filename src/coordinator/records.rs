@@ -8,6 +8,7 @@
 //! Kafka's tools and lag monitors read this topic, so types and versions are those that Kafka 4.4 writes.
 
 use crate::messages::records::{Versioned, group_metadata, legacy_offset_commit, offset_commit};
+use crate::protocol::encoded::Encoded;
 use crate::protocol::wire::{Reader, Wire, WireError, Writer};
 use bytes::Bytes;
 
@@ -43,8 +44,12 @@ const OFFSET_COMMIT_VERSION: i16 = 4;
 pub const NO_EXPIRY: i64 = -1;
 
 impl Record {
-    /// The bytes of the record's key and value.
-    pub fn encode(&self) -> (Bytes, Option<Bytes>) {
+    /// The record's key and value, written into memory that may have been used for another one's.
+    pub fn encode_into<'a>(
+        &self,
+        key_to: &'a mut Encoded,
+        value_to: &'a mut Encoded,
+    ) -> (&'a [u8], Option<&'a [u8]>) {
         match self {
             Self::OffsetCommit { key, value } => {
                 let encoded = value.as_ref().map(|value| {
@@ -54,16 +59,23 @@ impl Record {
                     } else {
                         OFFSET_COMMIT_VERSION
                     };
-                    write(version, version, value)
+                    write(value_to, version, version, value)
                 });
-                (write(offset_commit::TYPE, 0, key), encoded)
+                (write(key_to, offset_commit::TYPE, 0, key), encoded)
             }
             Self::GroupMetadata { key, value } => {
                 let version = GROUP_METADATA_VERSION;
-                let encoded = value.as_ref().map(|value| write(version, version, value));
-                (write(group_metadata::TYPE, 0, key), encoded)
+                let encoded = value.as_ref().map(|value| write(value_to, version, version, value));
+                (write(key_to, group_metadata::TYPE, 0, key), encoded)
             }
         }
+    }
+
+    /// The bytes of the record's key and value.
+    pub fn encode(&self) -> (Bytes, Option<Bytes>) {
+        let (mut key, mut value) = Default::default();
+        let (key, value) = self.encode_into(&mut key, &mut value);
+        (Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice))
     }
 
     /// Reads a record. One without a key is garbled: all records of this topic have keys.
@@ -93,11 +105,17 @@ impl Record {
     }
 }
 
-fn write<T: Versioned>(prefix: i16, version: i16, message: &T) -> Bytes {
-    let mut writer = Writer::new(version, T::FLEXIBLE.contains(&version));
+fn write<'a, T: Versioned>(
+    to: &'a mut Encoded,
+    prefix: i16,
+    version: i16,
+    message: &T,
+) -> &'a [u8] {
+    let mut writer = Writer::into(std::mem::take(to), version, T::FLEXIBLE.contains(&version));
     prefix.write(&mut writer);
     message.write(&mut writer);
-    writer.finish().concat().into()
+    *to = writer.finish();
+    to.whole()
 }
 
 /// The number before a key or value, and what follows it.

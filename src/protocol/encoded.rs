@@ -40,6 +40,15 @@ impl Encoded {
         slices.concat()
     }
 
+    /// All of it in one slice.
+    pub fn whole(&mut self) -> &[u8] {
+        if !self.chained.is_empty() {
+            self.buf = self.concat();
+            self.chained.clear();
+        }
+        &self.buf
+    }
+
     /// Writes over the first bytes.
     pub(super) fn overwrite<const N: usize>(&mut self, bytes: [u8; N]) {
         self.buf[..N].copy_from_slice(&bytes);

@@ -100,8 +100,15 @@ pub struct Builder {
 
 impl Builder {
     pub fn new(fields: Fields) -> Self {
+        Self::with_capacity(fields, 0)
+    }
+
+    /// With memory for so many bytes of records, for who knows about how many will come.
+    pub fn with_capacity(fields: Fields, bytes: usize) -> Self {
+        let mut out = Vec::with_capacity(HEADER_BYTES + bytes);
+        out.resize(HEADER_BYTES, 0);
         Self {
-            to: Compressor::new(fields.compression, vec![0; HEADER_BYTES]),
+            to: Compressor::new(fields.compression, out),
             bytes: HEADER_BYTES,
             record_count: 0,
             last_offset_delta: -1,

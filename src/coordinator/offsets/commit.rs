@@ -56,7 +56,8 @@ fn records(now: Now, request: &Request, max: usize) -> Vec<Record> {
         DEFAULT_RETENTION_MS => NO_EXPIRY,
         retention_ms => now.wall.saturating_add(retention_ms),
     };
-    let mut records = Vec::new();
+    let count = request.topics.iter().map(|topic| topic.partitions.len()).sum();
+    let mut records = Vec::with_capacity(count);
     for topic in &request.topics {
         let taken = topic.partitions.iter().filter(|p| check(p, max) == ErrorCode::None);
         records.extend(taken.map(|partition| Record::OffsetCommit {

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::coordinator::records::{Record, Unreadable};
 use crate::coordinator::shard::{self, Shard};
 use crate::log::Log;
+use crate::protocol::encoded::Encoded;
 use crate::protocol::wire::Str;
 use crate::store::{PartitionId, Storage};
 use bytes::Bytes;
@@ -62,8 +63,12 @@ fn unseen_deletions(storage: &dyn Storage, shard: &Shard) -> Option<shard::Reque
 impl Keyed for Record {
     type Error = Unreadable;
 
-    fn encode(&self) -> (Bytes, Option<Bytes>) {
-        self.encode()
+    fn encode_into<'a>(
+        &self,
+        key: &'a mut Encoded,
+        value: &'a mut Encoded,
+    ) -> (&'a [u8], Option<&'a [u8]>) {
+        self.encode_into(key, value)
     }
 
     fn decode(key: Option<&Bytes>, value: Option<&Bytes>) -> Result<Option<Self>, Unreadable> {

@@ -3,6 +3,7 @@
 use crate::log::Log;
 use crate::log::append::{Appending, wall_clock_ms};
 use crate::log::partition::Partition;
+use crate::protocol::encoded::Encoded;
 use crate::protocol::error_code::ErrorCode;
 use crate::record::batch::Batch;
 use crate::record::builder::{BuildError, Builder, Fields};
@@ -45,8 +46,13 @@ pub enum Limits {
 pub trait Keyed: Sized {
     type Error: Display;
 
-    /// Key and value. Without a value it deletes what the key names.
-    fn encode(&self) -> (Bytes, Option<Bytes>);
+    /// Key and value, written into memory that was used for those of the record before. Without a
+    /// value it deletes what the key names.
+    fn encode_into<'a>(
+        &self,
+        key: &'a mut Encoded,
+        value: &'a mut Encoded,
+    ) -> (&'a [u8], Option<&'a [u8]>);
 
     /// What the bytes say; `None` if they are of a kind that this version leaves alone.
     fn decode(key: Option<&Bytes>, value: Option<&Bytes>) -> Result<Option<Self>, Self::Error>;
@@ -68,6 +74,9 @@ pub struct LogJournal<R> {
 /// is used up is told to come again.
 pub const MAX_PENDING_KIB: usize = 64 << 10;
 
+/// What the record of an offset takes, if the names of its group and topic are not long.
+const USUAL_RECORD_BYTES: usize = 96;
+
 /// How much is read at once.
 const LOAD_BYTES: usize = 1 << 20;
 
@@ -87,15 +96,16 @@ impl<R: Keyed> LogJournal<R> {
         if limits == Limits::Apply {
             fields.max_bytes = self.max_batch_bytes;
         }
-        let mut builder = Builder::new(fields);
+        let mut builder = Builder::with_capacity(fields, records.len() * USUAL_RECORD_BYTES);
         let timestamp = wall_clock_ms();
+        let (mut key, mut value) = Default::default();
         for (offset, record) in (0..).zip(records) {
-            let (key, value) = record.encode();
+            let (key, value) = record.encode_into(&mut key, &mut value);
             builder.append(&records::Record {
                 offset,
                 timestamp,
-                key: Some(&key),
-                value: value.as_deref(),
+                key: Some(key),
+                value,
                 ..Default::default()
             })?;
         }
