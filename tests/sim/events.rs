@@ -15,9 +15,11 @@ impl Events {
 }
 
 /// What is counted, and as what.
-const KINDS: [(&str, &str); 3] = [
+const KINDS: [(&str, &str); 5] = [
     ("another process took over", "an owner that is fenced"),
+    ("deleting commits that were referred to", "a commit that was referred to and goes"),
     ("merging entries", "an entry of many that were merged"),
+    ("referring to commits", "a round that refers to commits"),
     ("the owner went on while its journal was read", "an opening that begins anew"),
 ];
 

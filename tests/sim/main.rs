@@ -45,9 +45,10 @@ fn take_panic() -> Option<String> {
 }
 
 /// What happened in all runs together must have had each of these.
-const WANTED: [&str; 26] = [
+const WANTED: [&str; 28] = [
     "a batch that is acked again",
     "a commit that finds a fence",
+    "a commit that was referred to and goes",
     "a crash while opening",
     "a crash while serving",
     "a delete that acts late",
@@ -67,6 +68,7 @@ const WANTED: [&str; 26] = [
     "a read that finds out about a fence",
     "a record that is compacted away",
     "a recovery that is checked",
+    "a round that refers to commits",
     "a topic that is deleted",
     "an ack while there is a newer owner",
     "an entry of many that were merged",

@@ -33,6 +33,7 @@ mutants! {
     it_breaks_without_tier_committed_only: TierCommittedOnly,
     it_breaks_without_checkpoint_before_delete: CheckpointBeforeDelete,
     it_breaks_without_keep_fences: KeepFences,
+    it_breaks_without_keep_referred: KeepReferred,
     it_breaks_without_verify_after_fence: VerifyAfterFence,
     it_breaks_without_checkpoint_has_start: CheckpointHasStart,
     it_breaks_without_checkpoint_has_producers: CheckpointHasProducers,

@@ -44,6 +44,7 @@ fn options(world: &World, number: u64, off: Option<Rule>) -> Options {
         round_bytes: world.pick(&[300, 1_000, 5_000]).unwrap_or(1),
         round_interval: ms(&[150, 600, 3_000]),
         segment_bytes: world.pick(&[1, 500, 10_000]).unwrap_or(1),
+        refer_bytes: world.pick(&[1, 200, 400, u64::MAX]).unwrap_or(1),
         merge_entries: world.pick(&[3, 3, 8]).unwrap_or(3),
         cache_bytes: world.pick(&[0, 2_000, 100_000]).unwrap_or(0),
         idle_look: ms(&[100, 400]),

@@ -282,8 +282,8 @@ func (o *Objects) path(key string) (util.FullPath, error) {
 	return util.FullPath(o.options.Dir + "/" + key), nil
 }
 
-// collection separates the journal, whose objects are all deleted soon, from what stays: so whole
-// volumes of it are vacuumed.
+// collection separates the journal, of which much is deleted soon and most goes by its age, from
+// what is rewritten and stays.
 func (o *Objects) collection(path util.FullPath) string {
 	if strings.HasPrefix(string(path), o.options.Dir+"/journal/") {
 		return "kelp-journal"

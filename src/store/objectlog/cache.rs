@@ -11,8 +11,20 @@ use std::sync::Arc;
 /// Where a run of batches is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    Journal { at: Position, offset: u64 },
-    Segment { name: Name, offset: u64 },
+    Journal {
+        at: Position,
+        offset: u64,
+    },
+    Segment {
+        name: Name,
+        offset: u64,
+    },
+    /// In the journal, as a segment refers to it.
+    Referred {
+        name: Name,
+        at: Position,
+        offset: u64,
+    },
 }
 
 /// Values that are shared, each with what it costs in bytes.

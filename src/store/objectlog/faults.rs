@@ -17,6 +17,7 @@ pub enum Rule {
     TierCommittedOnly,
     CheckpointBeforeDelete,
     KeepFences,
+    KeepReferred,
     VerifyAfterFence,
     CheckpointHasStart,
     CheckpointHasProducers,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0 magic    "KELP"
-//!  4 version  u16   of the format, 1
+//!  4 version  u16   of the format: 1, or 2 of a segment or checkpoint that refers to the journal
 //!  6 kind     u16   1 journal, 2 fence, 3 segment, 4 checkpoint; 5 command and 6 snapshot of the
 //!                   metadata log; 7 registration
 //!  8 epoch    u32   of the writer; a fence has the epoch that it closes; 0 where there is none
@@ -34,9 +34,11 @@ use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
 pub(super) const HEADER_BYTES: usize = 40;
 const MAGIC: &[u8; 4] = b"KELP";
 const VERSION: u16 = 1;
+/// Of a segment with an index that refers to the journal, and of a checkpoint with such a segment.
+pub(super) const REFERRING: u16 = 2;
 /// Where the checksum stands in the header.
 const CRC_AT: usize = 36;
-const FRAME_BYTES: usize = 37;
+pub(super) const FRAME_BYTES: usize = 37;
 const BATCHES: u8 = 1;
 const LOG_START: u8 = 2;
 
@@ -69,6 +71,7 @@ impl Malformed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
+    pub version: u16,
     pub kind: Kind,
     pub epoch: i32,
     pub number: u64,
@@ -77,16 +80,16 @@ pub(super) struct Header {
 
 impl Header {
     pub(super) fn at(kind: Kind, at: Position, nonce: u64) -> Self {
-        Self { kind, epoch: at.epoch, number: at.seq, nonce }
+        Self { version: VERSION, kind, epoch: at.epoch, number: at.seq, nonce }
     }
 
     /// For an object that no epoch's owner writes.
     pub(super) fn numbered(kind: Kind, number: u64, nonce: u64) -> Self {
-        Self { kind, epoch: 0, number, nonce }
+        Self { version: VERSION, kind, epoch: 0, number, nonce }
     }
 
     pub(super) fn named(kind: Kind, name: Name, nonce: u64) -> Self {
-        Self { kind, epoch: name.epoch, number: name.count, nonce }
+        Self { version: VERSION, kind, epoch: name.epoch, number: name.count, nonce }
     }
 
     pub(super) fn position(&self) -> Position {
@@ -102,7 +105,7 @@ impl Header {
         let mut bytes = [0; HEADER_BYTES];
         let mut b = &mut bytes[..];
         b.put_slice(MAGIC);
-        b.put_u16(VERSION);
+        b.put_u16(self.version);
         b.put_u16(self.kind as u16);
         b.put_u32(self.epoch.cast_unsigned());
         b.put_u64(self.number);
@@ -122,9 +125,7 @@ impl Header {
         if magic != *MAGIC {
             return Err(Malformed("it is not one of Kelp's objects"));
         }
-        if b.try_get_u16()? != VERSION {
-            return Err(Malformed("its format has a version that is not known"));
-        }
+        let version = b.try_get_u16()?;
         let kind = match b.try_get_u16()? {
             1 => Kind::Journal,
             2 => Kind::Fence,
@@ -135,10 +136,14 @@ impl Header {
             7 => Kind::Registration,
             _ => return Err(Malformed("its kind is not known")),
         };
+        let may_refer = matches!(kind, Kind::Segment | Kind::Checkpoint);
+        if version != VERSION && !(version == REFERRING && may_refer) {
+            return Err(Malformed("its format has a version that is not known"));
+        }
         let epoch = i32::try_from(b.try_get_u32()?).map_err(|_| Malformed("a negative epoch"))?;
         let (number, nonce) = (b.try_get_u64()?, b.try_get_u64()?);
         let (length, crc) = (b.try_get_u64()?, b.try_get_u32()?);
-        Ok((Self { kind, epoch, number, nonce }, length, crc))
+        Ok((Self { version, kind, epoch, number, nonce }, length, crc))
     }
 }
 
@@ -333,10 +338,18 @@ pub(super) fn decode_journal(object: &Bytes) -> Result<(Header, Found), Malforme
     Ok((header, found))
 }
 
-fn decode_frames(mut body: Bytes) -> Result<Vec<Placed>, Malformed> {
-    let whole = body.len();
-    let mut frames = Vec::new();
-    while body.has_remaining() {
+/// What stands before the batches of a frame.
+struct FrameHead {
+    kind: u8,
+    partition: PartitionId,
+    leader_epoch: i32,
+    offset: i64,
+    length: usize,
+}
+
+impl FrameHead {
+    /// Takes it from before its batches, which are there.
+    fn take(body: &mut Bytes) -> Result<Self, Malformed> {
         let kind = body.try_get_u8()?;
         let mut topic = Uuid::ZERO;
         body.try_copy_to_slice(&mut topic.0)?;
@@ -344,10 +357,36 @@ fn decode_frames(mut body: Bytes) -> Result<Vec<Placed>, Malformed> {
         let leader_epoch = body.try_get_i32()?;
         let offset = body.try_get_i64()?;
         let length = body.try_get_u32()? as usize;
-        let at = (HEADER_BYTES + whole - body.len()) as u64;
         if partition.partition < 0 || leader_epoch < 0 || offset < 0 || length > body.len() {
             return Err(Malformed("a frame that cannot be"));
         }
+        Ok(Self { kind, partition, leader_epoch, offset, length })
+    }
+}
+
+/// Takes the batches out of frames of one partition that lie one behind the other.
+pub(super) fn unframe(
+    mut frames: Bytes,
+    partition: PartitionId,
+    batches: &mut Vec<Bytes>,
+) -> Result<(), Malformed> {
+    while frames.has_remaining() {
+        let head = FrameHead::take(&mut frames)?;
+        if head.kind != BATCHES || head.partition != partition {
+            return Err(Malformed("a frame of something else"));
+        }
+        batches.push(frames.split_to(head.length));
+    }
+    Ok(())
+}
+
+fn decode_frames(mut body: Bytes) -> Result<Vec<Placed>, Malformed> {
+    let whole = body.len();
+    let mut frames = Vec::new();
+    while body.has_remaining() {
+        let FrameHead { kind, partition, leader_epoch, offset, length } =
+            FrameHead::take(&mut body)?;
+        let at = (HEADER_BYTES + whole - body.len()) as u64;
         let bytes = batch::detached(body.split_to(length), whole);
         let (body, stored) = match kind {
             BATCHES => {
@@ -531,7 +570,7 @@ mod tests {
                 *first = 1 + (round % 2) as u8;
             }
             for kind in [Kind::Journal, Kind::Fence, Kind::Segment, Kind::Checkpoint] {
-                let header = Header { kind, epoch: 1, number: 1, nonce: 1 };
+                let header = Header { version: VERSION, kind, epoch: 1, number: 1, nonce: 1 };
                 let head = header.encode(body.len() as u64, [&body[..]]);
                 let decoded = decode_journal(&[&head[..], &body[..]].concat().into());
                 assert!(decoded.is_err() || body.is_empty() || kind == Kind::Fence);

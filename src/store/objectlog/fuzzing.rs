@@ -19,7 +19,11 @@ pub fn object(input: &[u8]) {
         0 => journal(&sealed(Kind::Journal)),
         1 => journal(&sealed(Kind::Fence)),
         2 => index(body),
-        3 => checkpoint(&sealed(Kind::Checkpoint)),
+        3 => {
+            checkpoint(&sealed(Kind::Checkpoint));
+            let head = Header::numbered(Kind::Checkpoint, NUMBER, NONCE);
+            checkpoint(&sealed_as(Header { version: format::REFERRING, ..head }, body));
+        }
         4 => command(&sealed(Kind::Command)),
         5 => snapshot(&sealed(Kind::Snapshot)),
         6 => registration(&sealed(Kind::Registration)),
@@ -39,7 +43,11 @@ const NUMBER: u64 = 9;
 const NONCE: u64 = 6;
 
 fn sealed(kind: Kind, body: &[u8]) -> Bytes {
-    let header = Header::numbered(kind, NUMBER, NONCE).encode(body.len() as u64, [body]);
+    sealed_as(Header::numbered(kind, NUMBER, NONCE), body)
+}
+
+fn sealed_as(header: Header, body: &[u8]) -> Bytes {
+    let header = header.encode(body.len() as u64, [body]);
     [&header[..], body].concat().into()
 }
 
@@ -80,7 +88,9 @@ fn checkpoint(object: &Bytes) {
     let Ok((header, mut image)) = checkpoint::decode(object) else { return };
     let name = Name { epoch: header.epoch, count: header.number };
     let again = checkpoint::encode(name, header.nonce, &image);
-    assert_eq!(checkpoint::decode(&again).unwrap(), (header, image.clone()));
+    let (read, same) = checkpoint::decode(&again).unwrap();
+    assert_eq!((read.epoch, read.number, read.nonce), (header.epoch, header.number, header.nonce));
+    assert_eq!(same, image);
     image.partitions.values_mut().for_each(|p| drop(p.drop_entries(p.log_start_offset)));
 }
 
@@ -111,12 +121,17 @@ fn index(body: &[u8]) {
     assert_eq!(index.encode(), bytes);
     for offset in [i64::MIN, index.base_offset, index.end_offset, i64::MAX] {
         let chunk = index.chunk_of(offset);
+        let row = index.row(chunk);
+        assert!(row.contains(&chunk));
+        let _ = index.batches(&index.chunks[row], &Bytes::copy_from_slice(body));
         assert!(index.chunks[chunk].base_offset < index.end_of(chunk));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::Position;
+    use super::super::log::FramePlace;
     use super::super::metadata::image::{Change, Command};
     use super::super::samples::{batches, flat, frame, partition};
     use super::super::segment::Builder;
@@ -155,12 +170,30 @@ mod tests {
         let index = segment.parts.last().unwrap();
         put("index", 2, &index[..index.len() - 4]);
 
+        let of_object = journal.frames.iter().find(|placed| placed.length > 0).unwrap();
+        let frame = FramePlace {
+            base_offset: 0,
+            end_offset: 2,
+            max_timestamp: 0,
+            at: Position { epoch: 1, seq: 0 },
+            offset: of_object.offset,
+            length: of_object.length,
+        };
+        let mut builder = Builder::new(Name::default(), NONCE, 0);
+        builder.refer(partition(0), &frame, whole.len() as u64, &of_object.stored);
+        let referring = builder.finish();
+        let index = referring.parts.last().unwrap();
+        put("index-referring", 2, &index[..index.len() - 4]);
+
         let mut image = Image::default();
         frames().iter().for_each(|frame| assert!(image.apply(frame)));
         let log = image.partitions.get_mut(&partition(0)).unwrap();
         let entries = segment.entries.into_iter().map(|(_, entry)| entry);
         log.entries = entries.collect::<Vec<_>>().into();
         put("checkpoint", 3, &body(&checkpoint::encode(Name::default(), NONCE, &image)));
+        let referring = referring.referring.unwrap();
+        image.referred.insert(referring.name, referring.referred);
+        put("checkpoint-referring", 3, &body(&checkpoint::encode(Name::default(), NONCE, &image)));
 
         let configs = [("cleanup.policy".to_string(), "compact".to_string())].into();
         let topic = Topic { id: Uuid([3; 16]), name: "t".into(), partitions: 2, configs };

@@ -359,7 +359,7 @@ impl Journal {
     }
 
     pub(super) fn send(&self, puts: &mut JoinSet<putting::Resolved>, group: Group) {
-        let Group { at, frames, done } = group;
+        let Group { at, frames, done } = group.side_by_side();
         let object = format::encode_journal(at, self.nonce, frames);
         let (objects, key) = (self.objects.clone(), self.keys.journal(at));
         let put = putting::put(objects, at, key, object.parts.clone(), self.options.faults);

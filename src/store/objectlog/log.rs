@@ -2,14 +2,15 @@
 
 use super::block::Block;
 use super::cache::{Cache, Place};
-use super::format::{Body, Placed};
+use super::format::{Body, FRAME_BYTES, Placed};
 use super::keys::{Name, Position};
-use super::segment::Index;
+use super::segment::{Index, Referring};
 use super::state::{Entry, Image};
 use crate::protocol::wire::Uuid;
 use crate::store::layout::{Layout, Part};
 use crate::store::{PartitionId, Result, StoreError};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Of the cache, what indexes of segments may take.
@@ -41,6 +42,7 @@ pub(super) struct Log {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JournalObject {
     pub at: Position,
+    pub bytes: u64,
     pub is_fence: bool,
 }
 
@@ -58,6 +60,16 @@ pub(super) struct FramePlace {
 impl FramePlace {
     pub(super) fn place(&self) -> Place {
         Place::Journal { at: self.at, offset: self.offset }
+    }
+
+    /// Where the frame begins, and how long it is.
+    pub(super) fn whole(&self) -> (u64, u64) {
+        (self.offset - FRAME_BYTES as u64, self.length + FRAME_BYTES as u64)
+    }
+
+    /// Whether it lies behind another in the same object.
+    pub(super) fn is_behind(&self, before: &Self) -> bool {
+        self.at == before.at && self.whole().0 == before.offset + before.length
     }
 }
 
@@ -90,7 +102,7 @@ impl Log {
     /// Takes in what stands at the journal's next place: a commit, or the same in a replay.
     pub(super) fn take(&mut self, at: Position, bytes: u64, frames: Vec<Placed>) {
         self.image.position = at.next();
-        self.objects.push_back(JournalObject { at, is_fence: false });
+        self.objects.push_back(JournalObject { at, bytes, is_fence: false });
         self.untiered_bytes += bytes;
         for placed in frames {
             self.take_frame(at, placed);
@@ -125,7 +137,7 @@ impl Log {
 
     pub(super) fn take_fence(&mut self, at: Position, next: Position) {
         self.image.position = next;
-        self.objects.push_back(JournalObject { at, is_fence: true });
+        self.objects.push_back(JournalObject { at, bytes: 0, is_fence: true });
     }
 
     pub(super) fn locate(&self, id: PartitionId, offset: i64) -> Result<Found> {
@@ -158,6 +170,16 @@ impl Log {
         self.frames.iter().map(copy).collect()
     }
 
+    /// The frames of these offsets that are not in segments, if they begin and end with them.
+    pub(super) fn frames_of(&self, id: PartitionId, offsets: &Range<i64>) -> Vec<FramePlace> {
+        let Some(frames) = self.frames.get(&id) else { return Vec::new() };
+        let first = frames.partition_point(|frame| frame.end_offset <= offsets.start);
+        let of = frames.range(first..).take_while(|frame| frame.base_offset < offsets.end);
+        let of: Vec<_> = of.copied().collect();
+        let ends = of.first().zip(of.last()).map(|(a, z)| a.base_offset..z.end_offset);
+        if ends.as_ref() == Some(offsets) { of } else { Vec::new() }
+    }
+
     /// The first frame behind the segments with a record of `timestamp` or later: its base.
     pub(super) fn frame_of_time(&self, id: PartitionId, timestamp: i64) -> Option<i64> {
         let frames = self.frames.get(&id)?;
@@ -182,6 +204,10 @@ impl Log {
                 self.doomed.extend(dropped.entries.iter().map(|entry| entry.name));
             }
         }
+        if let Some(referring) = tiered.referring {
+            self.refer(referring);
+        }
+        image.referred.clone_from(&self.image.referred);
         for (id, entry) in tiered.entries {
             // Only a fault tiers what the log does not know.
             let live = self.image.partitions.get_mut(&id).or_else(|| image.partitions.get_mut(&id));
@@ -244,6 +270,8 @@ impl Log {
 /// What a round moved from the journal into segments.
 pub(super) struct Tiered {
     pub entries: Vec<(PartitionId, Entry)>,
+    /// Of the segment that refers to the journal.
+    pub referring: Option<Referring>,
     /// Partitions of deleted topics.
     pub dropped: BTreeSet<PartitionId>,
     /// Of the journal.

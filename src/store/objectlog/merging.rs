@@ -132,7 +132,8 @@ fn balanced(
     None
 }
 
-/// Objects of which less than half is named, and the rest is worth to be given back.
+/// Segments of which less than half is named, with what they refer to, and the rest is worth to be given
+/// back.
 fn sparse(image: &Image) -> BTreeSet<Name> {
     const WORTH_BYTES: u64 = 1 << 20;
     // By name: bytes that live, and the place of their first index, which is behind all batches. What
@@ -142,6 +143,10 @@ fn sparse(image: &Image) -> BTreeSet<Name> {
         let (live, end) = objects.entry(entry.name).or_insert((0, u64::MAX));
         *live += entry.bytes;
         *end = entry.index_offset.min(*end);
+    }
+    for (name, (_, end)) in &mut objects {
+        let referred = image.referred.get(name).map_or(0, |referred| referred.bytes);
+        *end = end.saturating_add(referred);
     }
     let is_sparse = |(_, (live, end)): &(Name, (u64, u64))| {
         *end >= WORTH_BYTES && live.saturating_mul(2) < *end

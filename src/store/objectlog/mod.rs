@@ -26,6 +26,7 @@ mod opening;
 mod options;
 mod putting;
 mod reading;
+mod referring;
 pub mod registration;
 mod rewriting;
 #[cfg(test)]
@@ -53,6 +54,8 @@ use keys::Keys;
 use metadata::Metadata;
 use opening::Opener;
 use registration::Registration;
+#[cfg(any(test, feature = "faults"))]
+use state::Image;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -115,13 +118,15 @@ impl ObjectLog {
     #[cfg(any(test, feature = "faults"))]
     pub fn committed(&self, with_segments: bool) -> String {
         let text = |serving: &Serving| {
-            let mut partitions = serving.journal.lock().log.image.partitions.clone();
+            let Image { mut partitions, mut referred, .. } =
+                serving.journal.lock().log.image.clone();
             if !with_segments {
+                referred.clear();
                 for partition in partitions.values_mut() {
                     (partition.entries, partition.clean_end_offset) = (Arc::default(), 0);
                 }
             }
-            format!("{partitions:#?}")
+            format!("{partitions:#?}{referred:#?}")
         };
         self.shared.serving.get().map(text).unwrap_or_default()
     }

@@ -29,6 +29,9 @@ pub struct Options {
     pub round_interval: Duration,
     /// A segment is closed when it has so much.
     pub segment_bytes: u64,
+    /// What is so large in one object of the journal is not copied into a segment, but referred to where
+    /// it is. `u64::MAX`: all is copied.
+    pub refer_bytes: u64,
     /// So many small entries of a partition become one.
     pub merge_entries: usize,
     pub cache_bytes: usize,
@@ -58,6 +61,7 @@ impl Options {
             round_bytes: 128 << 20,
             round_interval: Duration::from_secs(30),
             segment_bytes: 32 << 20,
+            refer_bytes: 64 << 10,
             merge_entries: 8,
             cache_bytes: 256 << 20,
             idle_look: Duration::from_secs(2),

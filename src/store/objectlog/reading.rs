@@ -20,11 +20,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// What is read from a segment at once ends with the first chunk behind so many bytes.
+/// What is read from an object at once ends with the first chunk behind so many bytes.
 const STRETCH_BYTES: u64 = 1 << 20;
 
 /// How many blocks are taken from memory while others wait for the log's lock.
 const BLOCKS_AT_ONCE: usize = 256;
+
+/// About what an index takes in memory besides its bytes.
+pub(super) const INDEX_OWN_BYTES: usize = 128;
 
 const SHORT: Malformed = Malformed("it ends early");
 
@@ -154,14 +157,8 @@ impl Journal {
         let stored = match split.and_then(|split| checked(split, whole)) {
             Ok(stored) => stored,
             Err(malformed) => {
-                // Once it was deleted, the fence of an opener that read too slowly may be there.
                 let head = self.objects.get(&key, 0, HEADER_BYTES as u64).await.map_err(silent)?;
-                let header = head.as_deref().map(Header::read);
-                return match header {
-                    None => Ok(None),
-                    Some(Ok((header, ..))) if header.kind == Kind::Fence => Ok(None),
-                    Some(_) => Err(malformed.at(&key)),
-                };
+                return none_if_gone(head, malformed, &key);
             }
         };
         let block = Block::from(stored);
@@ -215,23 +212,28 @@ impl Journal {
     }
 
     async fn load(&self, stretch: &Stretch) -> Result<Option<Run>> {
-        let key = self.keys.segment(stretch.name);
-        let (from, length) = (stretch.chunks()[0].offset, stretch.length());
-        let bytes = self.objects.get(&key, from, length).await.map_err(silent)?;
+        let first = stretch.chunks()[0];
+        let key = self.key_of(stretch.name, &first);
+        let bytes = self.objects.get(&key, first.offset, stretch.length()).await.map_err(silent)?;
         let Some(bytes) = bytes else { return Ok(None) };
-        if bytes.len() as u64 != length {
-            return Err(SHORT.at(&key));
-        }
-        let mut rest = &bytes[..];
-        for chunk in stretch.chunks() {
-            let (bytes, behind) = rest.split_at(chunk.length as usize);
-            if crc32c::crc32c(bytes) != chunk.crc {
-                return Err(StoreError::Corrupt(format!("{key}: a chunk's checksum is wrong")));
+        let batches = stretch.index.batches(stretch.chunks(), &bytes);
+        let run = batches.and_then(|b| Run::new(b, stretch.base_offset(), stretch.end_offset()));
+        match run {
+            Ok(run) => Ok(Some(run)),
+            Err(malformed) if first.at.is_none() => Err(malformed.at(&key)),
+            Err(malformed) => {
+                let head = self.objects.get(&key, 0, HEADER_BYTES as u64).await.map_err(silent)?;
+                none_if_gone(head, malformed, &key)
             }
-            rest = behind;
         }
-        let run = Run::new(bytes, stretch.base_offset(), stretch.end_offset());
-        Ok(Some(run.map_err(|malformed| malformed.at(&key))?))
+    }
+
+    /// The object that a chunk of a segment is in.
+    pub(super) fn key_of(&self, segment: Name, chunk: &Chunk) -> String {
+        match chunk.at {
+            None => self.keys.segment(segment),
+            Some(at) => self.keys.journal(at),
+        }
     }
 
     pub(super) async fn index(&self, id: PartitionId, entry: Entry) -> Result<Option<Arc<Index>>> {
@@ -251,7 +253,7 @@ impl Journal {
             return Err(StoreError::Corrupt(format!("{key}: an index of something else")));
         }
         let index = Arc::new(index);
-        self.lock().log.indexes.insert(place, index.clone(), bytes.len() + 128);
+        self.lock().log.indexes.insert(place, index.clone(), bytes.len() + INDEX_OWN_BYTES);
         Ok(Some(index))
     }
 
@@ -283,7 +285,7 @@ impl Journal {
     }
 }
 
-/// Chunks of a segment that lie one behind the other and are read at once.
+/// Chunks that lie one behind the other in one object and are read at once.
 pub(super) struct Stretch {
     name: Name,
     index: Arc<Index>,
@@ -294,11 +296,13 @@ impl Stretch {
     /// The one that holds `offset`; `None` if the range has no chunks. Where it begins does not depend
     /// on the offset, so that it is in memory once.
     pub(super) fn of(index: Arc<Index>, name: Name, offset: i64) -> Option<Self> {
-        let begin = index.chunks.first()?.offset;
-        let part = |chunk: &Chunk| chunk.offset.saturating_sub(begin) / STRETCH_BYTES;
-        let wanted = part(index.chunks.get(index.chunk_of(offset))?);
-        let first = index.chunks.partition_point(|chunk| part(chunk) < wanted);
-        let behind = index.chunks.partition_point(|chunk| part(chunk) <= wanted);
+        let chunk = index.chunk_of(offset);
+        let wanted = index.chunks.get(chunk)?;
+        let row = index.row(chunk);
+        let chunks = &index.chunks[row.clone()];
+        let part = |chunk: &Chunk| (chunk.offset - chunks[0].offset) / STRETCH_BYTES;
+        let first = row.start + chunks.partition_point(|chunk| part(chunk) < part(wanted));
+        let behind = row.start + chunks.partition_point(|chunk| part(chunk) <= part(wanted));
         Some(Self { name, index, chunks: first..behind })
     }
 
@@ -307,14 +311,18 @@ impl Stretch {
     }
 
     pub(super) fn place(&self) -> Place {
-        Place::Segment { name: self.name, offset: self.chunks()[0].offset }
+        let Chunk { offset, at, .. } = self.chunks()[0];
+        match at {
+            None => Place::Segment { name: self.name, offset },
+            Some(at) => Place::Referred { name: self.name, at, offset },
+        }
     }
 
     pub(super) fn length(&self) -> u64 {
         self.chunks().iter().map(|chunk| u64::from(chunk.length)).sum()
     }
 
-    fn base_offset(&self) -> i64 {
+    pub(super) fn base_offset(&self) -> i64 {
         self.chunks()[0].base_offset
     }
 
@@ -356,6 +364,20 @@ fn checked(
     }
     let is_intact = |batch: &Batch| batch.checksum() == batch.header.crc;
     batches.iter().all(is_intact).then_some(stored).ok_or(Malformed("a batch's checksum is wrong"))
+}
+
+/// What is wrong with bytes of a journal's object; `None` if it is gone: once it was deleted, the fence of
+/// an opener that read too slowly may be there.
+pub(super) fn none_if_gone<T>(
+    head: Option<Bytes>,
+    malformed: Malformed,
+    key: &str,
+) -> Result<Option<T>> {
+    match head.as_deref().map(Header::read) {
+        None => Ok(None),
+        Some(Ok((header, ..))) if header.kind == Kind::Fence => Ok(None),
+        Some(_) => Err(malformed.at(key)),
+    }
 }
 
 /// Where the index of a range is stored.

@@ -11,10 +11,11 @@
 //! need be without records; and so does the last one of each producer, as in Kafka.
 
 use super::faults::Rule;
-use super::format::{self, Stored};
+use super::format::{self, HEADER_BYTES, Stored};
 use super::journal::Journal;
 use super::keys::Name;
 use super::putting::{self, Backoff};
+use super::reading;
 use super::segment::{Builder, Chunk, Index};
 use super::state::Entry;
 use crate::record::batch::{Batch, Header};
@@ -260,26 +261,27 @@ impl Journal {
     ) -> Result<Option<Settled>> {
         let key = self.keys.segment(entry.name);
         let Some(index) = self.index_past_cache(id, entry, &key).await? else { return Ok(None) };
-        let first = index.chunk_of(offset);
-        let from = index.chunks[first].offset;
-        let within = |chunk: &&Chunk| chunk.offset + u64::from(chunk.length) - from <= READ_BYTES;
-        let more = index.chunks[first + 1..].iter().take_while(within).count();
-        let chunks = &index.chunks[first..=first + more];
+        let number = index.chunk_of(offset);
+        let first = index.chunks[number];
+        let within =
+            |chunk: &&Chunk| chunk.offset - first.offset + u64::from(chunk.length) <= READ_BYTES;
+        let row = &index.chunks[number + 1..index.row(number).end];
+        let last = number + row.iter().take_while(within).count();
+        let chunks = &index.chunks[number..=last];
         let length = chunks.iter().map(|chunk| u64::from(chunk.length)).sum();
-        let Some(mut bytes) = self.get_surely(&key, from, length).await? else { return Ok(None) };
-        if bytes.len() as u64 != length {
-            return Err(StoreError::Corrupt(format!("{key}: it ends early")));
-        }
-        let mut batches = Vec::new();
-        for chunk in chunks {
-            let part = bytes.split_to(chunk.length as usize);
-            if crc32c::crc32c(&part) != chunk.crc {
-                return Err(StoreError::Corrupt(format!("{key}: a chunk's checksum is wrong")));
+        let key = self.key_of(entry.name, &first);
+        let Some(bytes) = self.get_surely(&key, first.offset, length).await? else {
+            return Ok(None);
+        };
+        let batches = index.batches(chunks, &bytes);
+        match batches.and_then(|bytes| format::split_rising(bytes, first.base_offset)) {
+            Ok((batches, _)) => Ok(Some((batches, index.end_of(last)))),
+            Err(malformed) if first.at.is_none() => Err(malformed.at(&key)),
+            Err(malformed) => {
+                let head = self.get_surely(&key, 0, HEADER_BYTES as u64).await?;
+                reading::none_if_gone(head, malformed, &key)
             }
-            let split = format::split_rising(part, chunk.base_offset);
-            batches.extend(split.map_err(|malformed| malformed.at(&key))?.0);
         }
-        Ok(Some((batches, index.end_of(first + more))))
     }
 
     async fn index_past_cache(

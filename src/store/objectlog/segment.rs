@@ -8,22 +8,33 @@
 //! 28 end offset     i64 ┘
 //! 36 chunks         u32, each:
 //!      base offset i64, largest timestamp i64, place in the object u64, length u32, crc32c u32
+//!      and, if any chunk of the index is in the journal: epoch u32, seq u64 of its object there; epoch
+//!      0 of a chunk in the segment
 //!  … crc32c         u32   of the index
 //! ```
+//!
+//! A chunk in the journal is whole frames of the partition. Its checksum is that of their batches.
 //!
 //! What a segment holds never changes, and its name is used once. The checkpoint's entries say
 //! where the indexes are.
 
-use super::format::{HEADER_BYTES, Header, Kind, Malformed, Stored};
-use super::keys::Name;
+use super::format::{self, HEADER_BYTES, Header, Kind, Malformed, Stored};
+use super::keys::{Name, Position};
+use super::log::FramePlace;
+use super::referring::Referred;
 use super::state::Entry;
 use crate::protocol::wire::Uuid;
 use crate::store::PartitionId;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use std::collections::BTreeMap;
+use std::ops::Range as Numbers;
+use std::sync::Arc;
 
 /// Bytes after which a chunk is closed: what is read from a segment at once.
 const CHUNK_BYTES: u64 = 256 << 10;
 const CHUNK_ENTRY_BYTES: usize = 32;
+/// Of what says where in the journal a chunk is.
+const POSITION_BYTES: usize = 12;
 
 /// The timestamp of a batch that has none.
 const NO_TIMESTAMP: i64 = -1;
@@ -44,6 +55,15 @@ pub(super) struct Chunk {
     pub offset: u64,
     pub length: u32,
     pub crc: u32,
+    /// The object of the journal that it is in, if it is not in the segment.
+    pub at: Option<Position>,
+}
+
+impl Chunk {
+    /// Whether what begins there lies behind it in the same object.
+    fn is_before(&self, at: Option<Position>, offset: u64) -> bool {
+        self.at == at && self.offset.checked_add(self.length.into()) == Some(offset)
+    }
 }
 
 impl Index {
@@ -57,8 +77,54 @@ impl Index {
         self.chunks.get(chunk + 1).map_or(self.end_offset, |next| next.base_offset)
     }
 
+    /// The chunks around this one that lie one behind the other in one object.
+    pub(super) fn row(&self, chunk: usize) -> Numbers<usize> {
+        let joined = |pair: &[Chunk]| pair[0].is_before(pair[1].at, pair[1].offset);
+        let before = self.chunks[..=chunk].windows(2).rev().take_while(|pair| joined(pair)).count();
+        let behind = self.chunks[chunk..].windows(2).take_while(|pair| joined(pair)).count();
+        chunk - before..chunk + behind + 1
+    }
+
+    /// The batches of chunks that lie one behind the other, out of what was read of their object.
+    pub(super) fn batches(&self, chunks: &[Chunk], bytes: &Bytes) -> Result<Bytes, Malformed> {
+        let (mut rest, mut parts) = (bytes.clone(), Vec::new());
+        let mut has_frames = false;
+        for chunk in chunks {
+            if rest.len() < chunk.length as usize {
+                return Err(Malformed("it ends early"));
+            }
+            let (bytes, first) = (rest.split_to(chunk.length as usize), parts.len());
+            match chunk.at {
+                None => parts.push(bytes),
+                Some(_) => {
+                    format::unframe(bytes, self.partition, &mut parts)?;
+                    has_frames = true;
+                }
+            }
+            let crc = |crc, part: &Bytes| crc32c::crc32c_append(crc, part);
+            if parts[first..].iter().fold(0, crc) != chunk.crc {
+                return Err(Malformed("a chunk's checksum is wrong"));
+            }
+        }
+        Ok(match &parts[..] {
+            _ if !has_frames => bytes.slice(..bytes.len() - rest.len()),
+            [one] => one.clone(),
+            // Without the frames between them.
+            _ => parts.concat().into(),
+        })
+    }
+
+    pub(super) fn refers(&self) -> bool {
+        self.chunks.iter().any(|chunk| chunk.at.is_some())
+    }
+
+    fn chunk_bytes(refers: bool) -> usize {
+        CHUNK_ENTRY_BYTES + if refers { POSITION_BYTES } else { 0 }
+    }
+
     pub(super) fn encode(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(44 + self.chunks.len() * CHUNK_ENTRY_BYTES);
+        let refers = self.refers();
+        let mut out = BytesMut::with_capacity(44 + self.chunks.len() * Self::chunk_bytes(refers));
         out.put_slice(&self.partition.topic.0);
         out.put_i32(self.partition.partition);
         out.put_i64(self.base_offset);
@@ -70,6 +136,11 @@ impl Index {
             out.put_u64(chunk.offset);
             out.put_u32(chunk.length);
             out.put_u32(chunk.crc);
+            if refers {
+                let at = chunk.at.unwrap_or_default();
+                out.put_u32(at.epoch.cast_unsigned());
+                out.put_u64(at.seq);
+            }
         }
         let crc = crc32c::crc32c(&out);
         out.put_u32(crc);
@@ -87,7 +158,9 @@ impl Index {
         let partition = PartitionId { topic, partition: b.try_get_i32()? };
         let (base_offset, end_offset) = (b.try_get_i64()?, b.try_get_i64()?);
         let count = b.try_get_u32()? as usize;
-        if count.checked_mul(CHUNK_ENTRY_BYTES) != Some(b.len()) || count == 0 {
+        let is_of = |refers| count.checked_mul(Self::chunk_bytes(refers)) == Some(b.len());
+        let refers = is_of(true);
+        if count == 0 || !refers && !is_of(false) {
             return Err(Malformed("an index of another length"));
         }
         let mut chunks = Vec::with_capacity(count);
@@ -98,9 +171,13 @@ impl Index {
                 offset: b.try_get_u64()?,
                 length: b.try_get_u32()?,
                 crc: b.try_get_u32()?,
+                at: if refers { take_position(&mut b)? } else { None },
             });
         }
         let index = Self { partition, base_offset, end_offset, chunks };
+        if index.refers() != refers {
+            return Err(Malformed("an index that refers to nothing"));
+        }
         index.is_in_order().then_some(index).ok_or(Malformed("an index out of order"))
     }
 
@@ -108,6 +185,17 @@ impl Index {
         let starts = self.chunks[0].base_offset >= self.base_offset;
         let rises = self.chunks.is_sorted_by(|a, b| a.base_offset < b.base_offset);
         starts && rises && self.chunks[self.chunks.len() - 1].base_offset < self.end_offset
+    }
+}
+
+fn take_position(b: &mut &[u8]) -> Result<Option<Position>, Malformed> {
+    let epoch = i32::try_from(b.try_get_u32()?).map_err(|_| Malformed("a negative epoch"))?;
+    let at = Position { epoch, seq: b.try_get_u64()? };
+    match at {
+        Position { epoch: 0, seq: 0 } => Ok(None),
+        // Before the first epoch is only its fence.
+        Position { epoch: 0, .. } => Err(Malformed("a chunk in no epoch")),
+        _ => Ok(Some(at)),
     }
 }
 
@@ -119,11 +207,15 @@ pub(super) struct Builder {
     parts: Vec<Bytes>,
     bytes: u64,
     ranges: Vec<Range>,
+    /// Objects of the journal that are referred to, with their sizes.
+    referred: BTreeMap<Position, u64>,
 }
 
 /// A range in the making.
 struct Range {
     index: Index,
+    /// Of its batches.
+    bytes: u64,
     /// The largest of its first batch.
     first_timestamp: i64,
     /// How old its batches are if they have no timestamps: retention must know.
@@ -135,16 +227,34 @@ pub(super) struct Segment {
     pub name: Name,
     pub parts: Vec<Bytes>,
     pub entries: Vec<(PartitionId, Entry)>,
+    pub referring: Option<Referring>,
+}
+
+/// What a segment has in the journal.
+pub(super) struct Referring {
+    pub name: Name,
+    pub referred: Referred,
+    /// The indexes that say where, each with its entry.
+    pub indexes: Vec<(Entry, Arc<Index>)>,
+}
+
+/// Where batches are that come into a chunk.
+struct Piece {
+    at: Option<Position>,
+    offset: u64,
+    length: u64,
 }
 
 impl Builder {
     pub(super) fn new(name: Name, nonce: u64, now_ms: i64) -> Self {
         let (parts, bytes) = (vec![Bytes::new()], HEADER_BYTES as u64);
-        Self { name, nonce, now_ms, parts, bytes, ranges: vec![] }
+        let (ranges, referred) = (vec![], BTreeMap::new());
+        Self { name, nonce, now_ms, parts, bytes, ranges, referred }
     }
 
+    /// Of the batches that it holds.
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes - HEADER_BYTES as u64
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -155,7 +265,16 @@ impl Builder {
     /// say it.
     pub(super) fn begin(&mut self, partition: PartitionId, base_offset: i64, age: i64) {
         let index = Index { partition, base_offset, end_offset: base_offset, chunks: vec![] };
-        self.ranges.push(Range { index, first_timestamp: NO_TIMESTAMP, age });
+        self.ranges.push(Range { index, bytes: 0, first_timestamp: NO_TIMESTAMP, age });
+    }
+
+    /// Begins another range of a partition if the one that was begun has so many bytes.
+    pub(super) fn split(&mut self, partition: PartitionId, base_offset: i64, most_bytes: u64) {
+        let is_full =
+            |range: &Range| range.index.partition == partition && range.bytes >= most_bytes;
+        if self.ranges.last().is_some_and(is_full) {
+            self.begin(partition, base_offset, self.now_ms);
+        }
     }
 
     /// Makes the last range end at an offset, also if its last batch does not.
@@ -177,45 +296,65 @@ impl Builder {
     /// Adds batches, which go on where those of the same partition ended that were added last.
     pub(super) fn add(&mut self, partition: PartitionId, batches: &[Stored]) {
         for batch in batches {
-            self.add_batch(partition, batch);
+            let piece = Piece { at: None, offset: self.bytes, length: batch.len() as u64 };
+            self.note(partition, std::slice::from_ref(batch), &piece);
+            self.bytes += batch.len() as u64;
+            let parts = [&batch.head, &batch.tail].into_iter().filter(|part| !part.is_empty());
+            self.parts.extend(parts.cloned());
         }
     }
 
-    fn add_batch(&mut self, partition: PartitionId, batch: &Stored) {
+    /// The same of the batches of a frame that stays in the journal, in an object of so many bytes.
+    pub(super) fn refer(
+        &mut self,
+        partition: PartitionId,
+        frame: &FramePlace,
+        object_bytes: u64,
+        batches: &[Stored],
+    ) {
+        let (offset, length) = frame.whole();
+        self.note(partition, batches, &Piece { at: Some(frame.at), offset, length });
+        self.referred.insert(frame.at, object_bytes);
+    }
+
+    fn note(&mut self, partition: PartitionId, batches: &[Stored], piece: &Piece) {
+        let [first, ..] = batches else { return };
         if self.ranges.last().is_none_or(|range| range.index.partition != partition) {
-            self.begin(partition, batch.base_offset, self.now_ms);
+            self.begin(partition, first.base_offset, self.now_ms);
         }
         let Some(range) = self.ranges.last_mut() else { unreachable!("one was just added") };
-        if range.index.chunks.is_empty() {
-            range.first_timestamp = batch.max_timestamp;
+        let chunks = &mut range.index.chunks;
+        if chunks.is_empty() {
+            range.first_timestamp = first.max_timestamp;
         }
-        let range = &mut range.index;
-        let full = |chunk: &Chunk| u64::from(chunk.length) + batch.len() as u64 > CHUNK_BYTES;
-        if range.chunks.last().is_none_or(full) {
-            range.chunks.push(Chunk {
-                base_offset: batch.base_offset,
+        let fits = |chunk: &Chunk| {
+            chunk.is_before(piece.at, piece.offset)
+                && u64::from(chunk.length) + piece.length <= CHUNK_BYTES
+        };
+        if !chunks.last().is_some_and(fits) {
+            chunks.push(Chunk {
+                base_offset: first.base_offset,
                 max_timestamp: i64::MIN,
-                offset: self.bytes,
+                offset: piece.offset,
                 length: 0,
                 crc: 0,
+                at: piece.at,
             });
         }
-        let Some(chunk) = range.chunks.last_mut() else { unreachable!("one was just added") };
-        chunk.max_timestamp = chunk.max_timestamp.max(batch.max_timestamp);
-        chunk.length += batch.len() as u32;
-        range.end_offset = batch.last_offset + 1;
-        for part in [&batch.head, &batch.tail] {
-            chunk.crc = crc32c::crc32c_append(chunk.crc, part);
-            self.bytes += part.len() as u64;
-            if !part.is_empty() {
-                self.parts.push(part.clone());
-            }
+        let Some(chunk) = chunks.last_mut() else { unreachable!("one was just added") };
+        chunk.length += piece.length as u32;
+        for batch in batches {
+            chunk.max_timestamp = chunk.max_timestamp.max(batch.max_timestamp);
+            chunk.crc = crc32c::crc32c_append(chunk.crc, &batch.head);
+            chunk.crc = crc32c::crc32c_append(chunk.crc, &batch.tail);
+            range.bytes += batch.len() as u64;
+            range.index.end_offset = batch.last_offset + 1;
         }
     }
 
     pub(super) fn finish(mut self) -> Segment {
         let mut entries = Vec::with_capacity(self.ranges.len());
-        for Range { index: range, first_timestamp, age } in &self.ranges {
+        for Range { index: range, bytes, first_timestamp, age } in &self.ranges {
             let index = range.encode();
             let largest = range.chunks.iter().map(|chunk| chunk.max_timestamp).max();
             let known = |time: &i64| *time > NO_TIMESTAMP;
@@ -228,7 +367,7 @@ impl Builder {
                     name: self.name,
                     index_offset: self.bytes,
                     index_length: index.len() as u32,
-                    bytes: range.chunks.iter().map(|chunk| u64::from(chunk.length)).sum(),
+                    bytes: *bytes,
                     first_timestamp: Some(*first_timestamp).filter(known).unwrap_or(max_timestamp),
                     max_timestamp,
                 },
@@ -238,10 +377,19 @@ impl Builder {
         }
         // The header's checksum is of itself only: chunks and indexes have their own, so that a
         // reader can check what it reads.
-        let header = Header::named(Kind::Segment, self.name, self.nonce);
+        let mut header = Header::named(Kind::Segment, self.name, self.nonce);
+        let has_part = !self.referred.is_empty();
+        let referring = has_part.then(|| {
+            header.version = format::REFERRING;
+            let indexes = self.ranges.into_iter().map(|range| range.index);
+            let both = entries.iter().map(|(_, entry)| *entry).zip(indexes);
+            let both = both.filter(|(_, index)| index.refers());
+            let indexes = both.map(|(entry, index)| (entry, Arc::new(index))).collect();
+            Referring { name: self.name, referred: Referred::from(self.referred), indexes }
+        });
         let head = header.encode(self.bytes - HEADER_BYTES as u64, []);
         self.parts[0] = Bytes::copy_from_slice(&head);
-        Segment { name: self.name, parts: self.parts, entries }
+        Segment { name: self.name, parts: self.parts, entries, referring }
     }
 }
 

@@ -5,9 +5,10 @@
 
 use super::format::{Body, Frame};
 use super::keys::{Name, Position};
+use super::referring::Referred;
 use crate::store::producers::Producers;
 use crate::store::{EpochStart, PartitionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All partitions, as they are before the journal's object at `position`.
@@ -15,6 +16,9 @@ use std::sync::Arc;
 pub(super) struct Image {
     pub position: Position,
     pub partitions: BTreeMap<PartitionId, Partition>,
+    /// Of each segment that refers to the journal, to what. So nobody must open it to know what is to be
+    /// kept. Those that no entry names any more stay here until they are deleted.
+    pub referred: BTreeMap<Name, Referred>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,6 +53,12 @@ pub(super) struct Entry {
 }
 
 impl Image {
+    /// Of the segments that entries name.
+    pub(super) fn names(&self) -> BTreeSet<Name> {
+        let entries = self.partitions.values().flat_map(|partition| partition.entries.iter());
+        entries.map(|entry| entry.name).collect()
+    }
+
     /// Takes in a frame. False if it does not go on where the partition's log ends, which only
     /// happens to a partition that was dropped with its topic; nothing is changed then.
     pub(super) fn apply(&mut self, frame: &Frame) -> bool {

@@ -801,3 +801,247 @@ async fn what_goes_while_it_is_rewritten_ends_nothing_but_its_job() {
 fn layout_of(log: &ObjectLog) -> Layout {
     Storage::layout(log, partition(0)).unwrap().unwrap()
 }
+
+/// The keys below a prefix, and the bytes of their objects together.
+async fn stored(objects: &Memory, prefix: &str) -> (Vec<String>, usize) {
+    let keys = objects.list(prefix, "", 1_000).await.unwrap();
+    let mut bytes = 0;
+    for key in &keys {
+        bytes += objects.get(key, 0, u64::MAX).await.unwrap().unwrap().len();
+    }
+    (keys, bytes)
+}
+
+/// Ten commits of 300 KB with a little one behind each.
+async fn write_large(log: &ObjectLog) -> (Vec<u8>, Vec<u8>) {
+    let (mut large, mut little) = (Vec::new(), Vec::new());
+    for base in 0..10 {
+        let batches = long(base, 300_000);
+        large.extend(bytes_of(&batches));
+        log.append(partition(0), base, batches).await.unwrap();
+        let batches = long(base, 100);
+        little.extend(bytes_of(&batches));
+        log.append(partition(1), base, batches).await.unwrap();
+    }
+    (large, little)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_large_stays_in_the_journal_as_long_as_the_list_names_it() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    let (large, little) = write_large(&log).await;
+    let check = async |log: &ObjectLog| {
+        assert_eq!(all(log, partition(0), 0).await, large);
+        assert_eq!(all(log, partition(0), 7).await, large[large.len() / 10 * 7..]);
+        assert_eq!(all(log, partition(1), 0).await, little);
+    };
+    let (journal, journal_bytes) = stored(&objects, "journal/").await;
+    assert_eq!(journal.len(), 21);
+    check(&log).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let (segments, segment_bytes) = stored(&objects, "segment/").await;
+    assert!(segments.len() == 1 && segment_bytes < 4_096, "{segment_bytes}");
+    let (kept, kept_bytes) = stored(&objects, "journal/").await;
+    assert!(kept.len() == 11 && kept_bytes > journal_bytes - 3_000, "{kept:?}");
+    check(&log).await;
+    let layout = layout_of(&log);
+    assert_eq!((layout.bytes() as usize, layout.parts.len()), (large.len(), 1));
+    let committed = log.committed(true);
+    drop(log);
+
+    // Who opens looks for orphans with its first round, and with that takes in what is new.
+    for cache_bytes in [0, 256 << 20] {
+        let log = open(&objects, Options { cache_bytes, ..options() }).await;
+        assert_eq!(log.committed(true), committed);
+        check(&log).await;
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        check(&log).await;
+        let (left, _) = stored(&objects, "journal/").await;
+        assert!(kept.iter().all(|key| left.contains(key)), "{left:?}");
+    }
+
+    let log = open(&objects, options()).await;
+    assert_eq!(log.set_log_start(partition(0), 10).await, Ok(10));
+    // The first round takes the dead entry out; then the little ones move, and all else goes.
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let (fences, _) = stored(&objects, "journal/").await;
+    assert_eq!(fences.len(), 4, "{fences:?}");
+    assert_eq!(all(&log, partition(1), 0).await, little);
+    let (moved, _) = stored(&objects, "segment/").await;
+    assert!(moved.len() == 1 && moved != segments, "{moved:?}");
+    log.delete_topic(TOPIC).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(stored(&objects, "segment/").await.0, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_referred_to_stays_in_memory() {
+    let objects = Arc::new(Counted::default());
+    let log = ObjectLog::start(objects.clone(), options());
+    log.state().wait_for(|state| *state == State::Serving).await.unwrap();
+    log.create_topic(topic()).await.unwrap();
+    let (large, _) = write_large(&log).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let (journal, _) = stored(&objects.memory, "journal/").await;
+    assert_eq!(journal.len(), 11);
+    objects.calls.lock().unwrap().clear();
+    assert_eq!(all(&log, partition(0), 0).await, large);
+    let rest = log.read(partition(0), 3, 1_000_000, true).await.unwrap().concat();
+    assert_eq!(rest, large[large.len() / 10 * 3..large.len() / 10 * 6]);
+    assert!(objects.calls.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_referred_to_if_that_is_turned_off() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, Options { refer_bytes: u64::MAX, ..options() }).await;
+    let (large, _) = write_large(&log).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(stored(&objects, "journal/").await.0.len(), 1);
+    let (_, segment_bytes) = stored(&objects, "segment/").await;
+    assert!(segment_bytes > large.len());
+    let (checkpoints, _) = stored(&objects, "checkpoint/").await;
+    let checkpoint = objects.get(&checkpoints[0], 4, 2).await.unwrap().unwrap();
+    assert_eq!(checkpoint[..], [0, 1], "as it was before there was anything to refer to");
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_of_one_commit_are_referred_to_together_and_read_without_what_is_between() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, Options { puts_in_flight: 1, ..options() }).await;
+    let mut appends = JoinSet::new();
+    let mut written = [Vec::new(), Vec::new()];
+    for base in 0..50 {
+        for number in [1, 0] {
+            let batches = long(base, 2_000 + base as usize);
+            written[number as usize].extend(bytes_of(&batches));
+            appends.spawn(log.append(partition(number), base, batches));
+        }
+    }
+    assert!(appends.join_all().await.iter().all(Result::is_ok));
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(stored(&objects, "journal/").await.0.len(), 2);
+    assert!(stored(&objects, "segment/").await.1 < 1_000);
+    drop(log);
+    for cache_bytes in [0, 256 << 20] {
+        let log = open(&objects, Options { cache_bytes, ..options() }).await;
+        for number in [0, 1] {
+            let bytes = &written[number as usize];
+            assert_eq!(all(&log, partition(number), 0).await, *bytes);
+            let last = log.read(partition(number), 49, 1, true).await.unwrap().concat();
+            assert!(bytes.ends_with(&last) && (2_049..2_200).contains(&last.len()));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_referred_to_is_compacted_like_all_else_and_then_goes() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, options()).await;
+    let (_, little) = write_large(&log).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let mut read = Vec::new();
+    let mut at = 0;
+    while let Some((batches, next)) = log.read_settled(partition(0), at).await.unwrap() {
+        read.extend(batches.iter().map(|batch| batch.header.base_offset));
+        at = next;
+    }
+    assert_eq!(read, (0..10).collect::<Vec<_>>());
+    log.rewrite(partition(0), 10, &mut Without(vec![0, 1, 2, 3, 5, 6, 7, 8])).await.unwrap();
+    assert_eq!(read_at(&log, 0).await, [(4, 1), (9, 1)]);
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    assert_eq!(stored(&objects, "journal/").await.0.len(), 1);
+    drop(log);
+    let log = open(&objects, Options { cache_bytes: 0, ..options() }).await;
+    assert_eq!(read_at(&log, 0).await, [(4, 1), (9, 1)]);
+    assert_eq!(all(&log, partition(1), 0).await, little);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_referred_to_and_gone_is_a_successors_doing_and_what_is_damaged_is_not() {
+    let objects = Arc::new(Memory::default());
+    let log = open(&objects, Options { cache_bytes: 0, ..options() }).await;
+    write_large(&log).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let key = "journal/1/0000000001/00000000000000000000";
+    let object = objects.get(key, 0, u64::MAX).await.unwrap().unwrap();
+    let with = async |object: Bytes| {
+        objects.delete(vec![key.into()]).await.unwrap();
+        objects.put_new(key, vec![object]).await.unwrap();
+        let settled = log.read_settled(partition(0), 0).await.map(|_| ());
+        (log.read(partition(0), 0, 100, true).await.map(|_| ()), settled)
+    };
+    assert_eq!(with(object.clone()).await, (Ok(()), Ok(())));
+    let corrupt = |text| Err(StoreError::Corrupt(format!("{key}: {text}")));
+    for (at, text) in [(45, "a frame of something else"), (300, "a chunk's checksum is wrong")] {
+        let mut damaged = object.to_vec();
+        damaged[at] ^= 1;
+        assert_eq!(with(damaged.into()).await, (corrupt(text), corrupt(text)));
+    }
+    let cut = corrupt("it ends early");
+    assert_eq!(with(object.slice(..object.len() - 1)).await, (cut.clone(), cut));
+    let fence = format::Fence { next_epoch: 2, owner: Owner::default() };
+    let fence = format::encode_fence(keys::Position { epoch: 1, seq: 0 }, 9, &fence);
+    let fenced = Err(StoreError::Fenced);
+    assert_eq!(with(fence).await, (fenced.clone(), fenced.clone()));
+    objects.delete(vec![key.into()]).await.unwrap();
+    assert_eq!(log.read(partition(0), 0, 100, true).await.map(|_| ()), fenced);
+    assert!(!log.read(partition(0), 1, 100, true).await.unwrap().is_empty());
+}
+
+/// A header as `docs/object-log.md` has it, of an object of the first version.
+fn first_version(kind: u8, epoch: u32, number: u64, body: &[u8], checked: &[u8]) -> Bytes {
+    let mut object = [&b"KELP\0\x01\0"[..], &[kind], &epoch.to_be_bytes()].concat();
+    for field in [number, 5, body.len() as u64] {
+        object.extend(field.to_be_bytes());
+    }
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&object), checked);
+    object.extend(crc.to_be_bytes());
+    object.extend(body);
+    object.into()
+}
+
+/// Laid out by hand: what a log wrote before there was anything to refer to.
+#[tokio::test(start_paused = true)]
+async fn a_store_of_the_first_version_is_opened_and_goes_on() {
+    let objects = Arc::new(Memory::default());
+    open(&objects, options()).await.close().await;
+    let written = bytes_of(&batches(0, &[3, 2]));
+    let one = written.len() / 2;
+    let id = [&[7; 16][..], &[0; 4]].concat();
+    let offset = |offset: i64| offset.to_be_bytes();
+    let mut index = [&id[..], &offset(0), &offset(5), &[0, 0, 0, 2]].concat();
+    for (base, time, place) in [(0, 0, 0), (3, 3, one)] {
+        index.extend([offset(base), offset(time), offset(40 + place as i64)].concat());
+        index.extend((one as u32).to_be_bytes());
+        index.extend(crc32c::crc32c(&written[place..place + one]).to_be_bytes());
+    }
+    index.extend(crc32c::crc32c(&index).to_be_bytes());
+    let body = [&written[..], &index].concat();
+    let segment = first_version(3, 1, 1, &body, &[]);
+    objects.put_new("segment/1/0000000001-0000000001", vec![segment]).await.unwrap();
+
+    // Position, partitions; start, end, clean end; epochs, producers, entries.
+    let mut body = [&1_u32.to_be_bytes()[..], &offset(0), &[0, 0, 0, 1], &id].concat();
+    body.extend([offset(0), offset(5), offset(0)].concat());
+    body.extend([&[0, 0, 0, 1, 0, 0, 0, 1][..], &offset(0), &[0; 4], &[0, 0, 0, 1]].concat());
+    body.extend([&offset(0)[..], &offset(5), &1_u32.to_be_bytes(), &offset(1)].concat());
+    body.extend(offset(40 + written.len() as i64));
+    body.extend((index.len() as u32).to_be_bytes());
+    body.extend([offset(written.len() as i64), offset(0), offset(3)].concat());
+    let checkpoint = first_version(4, 1, 1, &body, &body);
+    objects.put_new("checkpoint/1/0000000001-0000000001", vec![checkpoint]).await.unwrap();
+
+    for large in 0..2 {
+        let log = open(&objects, Options { cache_bytes: 0, ..options() }).await;
+        assert_eq!(log.open(partition(0)).await.unwrap().log_end_offset, 5 + large);
+        assert_eq!(all(&log, partition(0), 0).await[..written.len()], written);
+        assert_eq!(log.seek_time(partition(0), 2).await, Ok(3));
+        log.append(partition(0), 5 + large, long(5 + large, 300_000)).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        assert_eq!(all(&log, partition(0), 0).await[..written.len()], written);
+        assert_eq!(layout_of(&log).parts.len() as i64, 2 + large);
+    }
+    assert_eq!(stored(&objects, "journal/").await.0.len(), 5, "three fences and what is large");
+}

@@ -12,14 +12,15 @@ use super::faults::Rule;
 use super::format::{Header, Kind, Stored};
 use super::journal::Journal;
 use super::keys::{self, Name, Position};
-use super::log::{FramePlace, Tiered};
+use super::log::{FramePlace, JournalObject, Tiered};
 use super::metadata::Metadata;
 use super::opening::{PAGE, list_all};
 use super::putting::{self, Backoff};
-use super::segment::{Builder, Segment};
+use super::referring::{Plan, Positions};
+use super::segment::{Builder, Referring, Segment};
 use super::state::{Entry, Image};
 use crate::store::{PartitionId, Result, StoreError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time;
@@ -40,10 +41,26 @@ pub(super) struct Tiering {
 struct Round {
     image: Image,
     frames: Vec<(PartitionId, Vec<FramePlace>)>,
+    /// Of the journal's objects that they are in.
+    sizes: BTreeMap<Position, u64>,
     entries: Vec<(PartitionId, Entry)>,
+    referring: Option<Referring>,
     untiered_bytes: u64,
     rewritten: u64,
     dropped: BTreeSet<PartitionId>,
+}
+
+impl Round {
+    /// The frames that live: what is below the log start needs no segment, nor does a deleted topic.
+    fn take_frames(&mut self) -> Vec<(PartitionId, Vec<FramePlace>)> {
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.retain_mut(|(id, frames)| {
+            let start = self.image.partitions.get(id).map_or(0, |p| p.log_start_offset);
+            frames.retain(|frame| frame.end_offset > start);
+            !frames.is_empty() && !self.dropped.contains(id)
+        });
+        frames
+    }
 }
 
 impl Tiering {
@@ -113,7 +130,9 @@ impl Tiering {
         let mut round = Round {
             image,
             frames: inner.log.frames(),
+            sizes: inner.log.objects.iter().map(|object| (object.at, object.bytes)).collect(),
             entries: Vec::new(),
+            referring: None,
             untiered_bytes: inner.log.untiered_bytes,
             rewritten: inner.log.rewritten,
             dropped: BTreeSet::new(),
@@ -145,19 +164,26 @@ impl Tiering {
     /// Puts the frames as segments, and notes their entries. Gives those that are
     /// still to be put, which only a fault leaves.
     async fn put_segments(&mut self, round: &mut Round) -> Result<Vec<Segment>> {
+        let options = self.journal.options.clone();
         let mut late = Vec::new();
         let mut builder = self.builder();
-        let frames = std::mem::take(&mut round.frames);
+        let mut frames = round.take_frames();
+        let mut plan = Plan::new(&frames, &round.sizes, options.refer_bytes);
+        // Those first, so that one segment has all that refers: no two share what they refer to.
+        let is_copied = |frame: &FramePlace| plan.object_of(frame).is_none();
+        frames.sort_by_key(|(_, frames)| frames.iter().all(is_copied));
         for (id, frames) in &frames {
-            if round.dropped.contains(id) {
-                continue;
-            }
-            let start = round.image.partitions.get(id).map_or(0, |p| p.log_start_offset);
-            for frame in frames.iter().filter(|frame| frame.end_offset > start) {
-                builder.add(*id, &self.stored(frame).await?);
-                if builder.bytes() >= self.journal.options.segment_bytes {
+            for frame in frames {
+                let stored = self.stored(frame).await?;
+                builder.split(*id, frame.base_offset, options.segment_bytes);
+                match plan.object_of(frame) {
+                    Some(bytes) => builder.refer(*id, frame, bytes, &stored),
+                    None => builder.add(*id, &stored),
+                }
+                if builder.bytes() >= options.segment_bytes {
                     let full = std::mem::replace(&mut builder, self.builder());
                     late.extend(self.enter(round, full.finish()).await);
+                    plan = Plan::default();
                 }
             }
         }
@@ -175,8 +201,12 @@ impl Tiering {
         self.send_deletes(keys.collect()).await;
     }
 
-    async fn enter(&self, round: &mut Round, segment: Segment) -> Option<Segment> {
+    async fn enter(&self, round: &mut Round, mut segment: Segment) -> Option<Segment> {
         round.entries.extend(&segment.entries);
+        if let Some(referring) = segment.referring.take() {
+            tracing::debug!(bytes = referring.referred.bytes, "referring to commits");
+            round.referring = Some(referring);
+        }
         if !self.journal.options.faults.keep(Rule::SegmentBeforeCheckpoint) {
             return Some(segment);
         }
@@ -218,6 +248,7 @@ impl Tiering {
     fn change_list(&self, round: &mut Round) {
         let tiered = Tiered {
             entries: std::mem::take(&mut round.entries),
+            referring: round.referring.take(),
             dropped: std::mem::take(&mut round.dropped),
             bytes: round.untiered_bytes,
         };
@@ -272,20 +303,32 @@ impl Tiering {
         }
     }
 
-    /// The journal below a checkpoint's position, but its fences: they are what a late put of an
-    /// old owner runs into.
+    /// The journal below a checkpoint's position, but what segments refer to, and its fences: they are
+    /// what a late put of an old owner runs into.
     async fn delete_journal(&self, position: Position) {
         let journal = &self.journal;
         let keep_fences = journal.options.faults.keep(Rule::KeepFences);
         let below: Vec<_> = {
             let mut inner = journal.lock();
+            let referred = self.referred(&inner.log.image);
             let count = inner.log.objects.partition_point(|object| object.at < position);
-            inner.log.objects.drain(..count).filter(|o| !o.is_fence || !keep_fences).collect()
+            let below = inner.log.objects.drain(..count);
+            let goes = |o: &JournalObject| !(o.is_fence && keep_fences || referred.contains(o.at));
+            below.filter(goes).collect()
         };
         let keys = below.iter().map(|object| journal.keys.journal(object.at)).collect();
         self.send_deletes(keys).await;
     }
 
+    /// What is kept of the journal: it is a part of segments.
+    fn referred(&self, image: &Image) -> Positions {
+        match self.journal.options.faults.keep(Rule::KeepReferred) {
+            true => image.referred(),
+            false => Positions::default(),
+        }
+    }
+
+    /// Segments that left the list, and with each what only it refers to.
     async fn delete_segments(&mut self, image: &Image) {
         let doomed: Vec<_> = {
             let doomed = &mut self.journal.lock().log.doomed;
@@ -297,8 +340,17 @@ impl Tiering {
         let unnamed = self.unnamed(image, &doomed);
         // What was rewritten after the checkpoint is named there, and goes with the next round.
         let kept = doomed.into_iter().filter(|name| unnamed.binary_search(name).is_err());
-        self.journal.lock().log.doomed.extend(kept);
-        let keys = unnamed.iter().map(|name| self.journal.keys.segment(*name));
+        let referred = {
+            let log = &mut self.journal.lock().log;
+            log.doomed.extend(kept);
+            log.image.drop_segments(&unnamed)
+        };
+        if !referred.is_empty() {
+            tracing::debug!(objects = referred.len(), "deleting commits that were referred to");
+        }
+        let keys = &self.journal.keys;
+        let referred = referred.into_iter().map(|at| keys.journal(at));
+        let keys = unnamed.iter().map(|name| keys.segment(*name)).chain(referred);
         self.send_deletes(keys.collect()).await;
     }
 
@@ -309,8 +361,8 @@ impl Tiering {
             let log = &self.journal.lock().log;
             (log.image.clone(), log.under_way.clone())
         };
-        let mut named = names_in(image);
-        named.extend(names_in(&live));
+        let mut named = image.names();
+        named.extend(live.names());
         named.extend(under_way);
         let own_names = self.journal.options.faults.keep(Rule::OwnNames);
         let is_ours = |name: &Name| name.epoch <= self.journal.epoch || !own_names;
@@ -328,9 +380,11 @@ impl Tiering {
             self.unnamed(image, &names).into_iter().map(|name| journal.keys.segment(name));
         self.send_deletes(orphans.collect()).await;
 
+        let referred = self.referred(&journal.lock().log.image);
         let mut data = Vec::new();
         for key in list_all(objects, &journal.keys.journals()).await {
-            if keys::position_of(&key).is_some_and(|at| at < image.position) {
+            let is_left = |at| at < image.position && !referred.contains(at);
+            if keys::position_of(&key).is_some_and(is_left) {
                 let head = objects.get(&key, 0, super::format::HEADER_BYTES as u64).await;
                 // What cannot be read now is left to the next process.
                 let Ok(Some(head)) = head else { continue };
@@ -368,11 +422,6 @@ impl Journal {
             progress.await;
         }
     }
-}
-
-fn names_in(image: &Image) -> BTreeSet<Name> {
-    let entries = image.partitions.values().flat_map(|partition| partition.entries.iter());
-    entries.map(|entry| entry.name).collect()
 }
 
 fn wall_clock_ms() -> i64 {

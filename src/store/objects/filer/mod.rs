@@ -263,7 +263,7 @@ impl Shared {
         }
     }
 
-    /// Separates the journal, whose objects are all deleted soon, from what stays: so whole volumes of it are vacuumed.
+    /// Separates the journal, of which much is deleted soon and most goes by its age, from what is rewritten and stays.
     fn collection(&self, path: &str) -> &'static str {
         let key = path.strip_prefix(&self.directory).unwrap_or(path);
         if key.starts_with("/journal/") { "kelp-journal" } else { "kelp" }
