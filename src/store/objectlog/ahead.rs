@@ -17,10 +17,10 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 /// How many stretches are read ahead for one reader.
-const STRETCHES: usize = 3;
+const STRETCHES: usize = 8;
 
 /// How many are read at the same time.
-const READS: usize = 4;
+const READS: usize = 8;
 
 /// How many may wait to be read. Those behind are not read ahead.
 const MAX_WAITING: usize = 64;
