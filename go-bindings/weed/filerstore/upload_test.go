@@ -148,18 +148,18 @@ func TestAVolumeThatRefusesAChunkIsReplaced(t *testing.T) {
 			return inner.Do(request)
 		})
 	})
-	put(t, o, "segment/1/first", random(5_000))
+	put(t, o, "segment/1/first", random(20_000))
 	path, _ := o.path("segment/1/x")
-	before, err := o.ids.take(t.Context(), path, "kelp", 5_000, time.Minute)
+	before, err := o.ids.take(t.Context(), path, "kelp", 20_000, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fail.Store(true)
-	put(t, o, "segment/1/second", random(5_000))
+	put(t, o, "segment/1/second", random(20_000))
 	if puts.Load() != 3 {
 		t.Errorf("%d uploads, want 1, a refused one and one more", puts.Load())
 	}
-	after, err := o.ids.take(t.Context(), path, "kelp", 5_000, time.Minute)
+	after, err := o.ids.take(t.Context(), path, "kelp", 20_000, time.Minute)
 	if err != nil || after.batch == before.batch {
 		t.Errorf("ids of the volume that refused are still used, error %v", err)
 	}
@@ -170,7 +170,7 @@ func TestFileIDsAreUsedOnce(t *testing.T) {
 	path, _ := o.path("segment/1/x")
 	seen := map[string]bool{}
 	for range 3 * batchIDs {
-		id, err := o.ids.take(t.Context(), path, "kelp", 5_000, time.Minute)
+		id, err := o.ids.take(t.Context(), path, "kelp", 20_000, time.Minute)
 		if err != nil || seen[id.name] {
 			t.Fatalf("id %s, error %v", id.name, err)
 		}
