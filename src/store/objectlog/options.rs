@@ -30,7 +30,7 @@ pub struct Options {
     /// A segment is closed when it has so much.
     pub segment_bytes: u64,
     /// What is so large in one object of the journal is not copied into a segment, but referred to where
-    /// it is. `u64::MAX`: all is copied.
+    /// it is. `u64::MAX`: all is copied, as also in a store that copies cheaply.
     pub refer_bytes: u64,
     /// So many small entries of a partition become one.
     pub merge_entries: usize,

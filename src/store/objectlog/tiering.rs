@@ -168,7 +168,11 @@ impl Tiering {
         let mut late = Vec::new();
         let mut builder = self.builder();
         let mut frames = round.take_frames();
-        let mut plan = Plan::new(&frames, &round.sizes, options.refer_bytes);
+        let least_bytes = match self.journal.objects.copies_cheaply() {
+            true => u64::MAX,
+            false => options.refer_bytes,
+        };
+        let mut plan = Plan::new(&frames, &round.sizes, least_bytes);
         // Those first, so that one segment has all that refers: no two share what they refer to.
         let is_copied = |frame: &FramePlace| plan.object_of(frame).is_none();
         frames.sort_by_key(|(_, frames)| frames.iter().all(is_copied));

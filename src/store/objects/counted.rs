@@ -59,4 +59,8 @@ impl Objects for Counted {
     fn location(&self) -> String {
         self.objects.location()
     }
+
+    fn copies_cheaply(&self) -> bool {
+        self.objects.copies_cheaply()
+    }
 }

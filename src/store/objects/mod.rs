@@ -59,6 +59,12 @@ pub trait Objects: Send + Sync + 'static {
     fn location(&self) -> String {
         super::LOG_DIR.into()
     }
+
+    /// Whether bytes that lie in memory are put a second time for less than it takes to keep them
+    /// where they were put first.
+    fn copies_cheaply(&self) -> bool {
+        false
+    }
 }
 
 /// The last key of those that begin with `prefix` and come after `after`.

@@ -143,6 +143,12 @@ impl Objects for Directory {
     fn location(&self) -> String {
         self.0.location.clone()
     }
+
+    /// Segments go past the page cache, and commits into files of others that are still in it: to keep
+    /// those takes fresh memory for each byte.
+    fn copies_cheaply(&self) -> bool {
+        true
+    }
 }
 
 /// Locks the directory, or says who has it.
