@@ -49,7 +49,7 @@ mod messages {
 
 /// Content below this is kept in the entry itself. The filer writes such content again to its metadata log, at create
 /// and at delete, so more is cheaper as a chunk: docs/performance.md has the figures.
-const INLINE_BELOW: usize = 12 << 10;
+const INLINE_BELOW: usize = 4 << 10;
 
 /// For some 15 s after a master has started it assigns no file ids. Content up to this goes to the entry then, so that
 /// the journal does not stand still. Much more would fill the filer's memory: its metadata log needs file ids too.

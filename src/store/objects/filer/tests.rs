@@ -64,9 +64,9 @@ async fn objects_are_entries_when_small_and_chunks_when_large() {
     for (size, chunks) in [
         (0, 0..=0),
         (1, 0..=0),
-        (12_287, 0..=0),
+        (4_095, 0..=0),
         // In the entry where the master assigned no id in time.
-        (12_288, 0..=1),
+        (4_096, 0..=1),
         (64 << 10, 0..=1),
         (MIB, 1..=1),
         (8 * MIB, 1..=1),
