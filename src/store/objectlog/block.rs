@@ -1,17 +1,25 @@
 //! Batches in memory, and how a reader takes them.
 
-use super::format::{Malformed, Stored};
+use super::format::{Malformed, SMALL_BYTES, Stored};
 use crate::record::batch::{Header, detached};
 use bytes::Bytes;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Batches that follow each other.
 #[derive(Clone, Debug)]
 pub(super) enum Block {
     /// As they were committed: each has slices of its own.
-    Committed(Arc<[Stored]>),
+    Committed(Committed),
     /// As they were read: one lies behind the other.
     Run(Arc<Run>),
+}
+
+/// Some of the batches of a commit, which share its memory.
+#[derive(Clone, Debug)]
+pub(super) struct Committed {
+    all: Arc<[Stored]>,
+    part: Range<usize>,
 }
 
 #[derive(Debug)]
@@ -21,9 +29,16 @@ pub(super) struct Run {
     ends: Vec<(i64, usize)>,
 }
 
+impl From<Arc<[Stored]>> for Block {
+    fn from(all: Arc<[Stored]>) -> Self {
+        let part = 0..all.len();
+        Self::Committed(Committed { all, part })
+    }
+}
+
 impl From<Vec<Stored>> for Block {
     fn from(stored: Vec<Stored>) -> Self {
-        Self::Committed(stored.into())
+        Arc::<[Stored]>::from(stored).into()
     }
 }
 
@@ -33,8 +48,8 @@ impl Block {
     pub(super) fn cost(&self) -> usize {
         const OWN: usize = 128;
         match self {
-            Self::Committed(stored) => {
-                stored.iter().map(|stored| stored.len() + size_of::<Stored>()).sum::<usize>() + OWN
+            Self::Committed(Committed { all, .. }) => {
+                all.iter().map(|stored| stored.len() + size_of::<Stored>()).sum::<usize>() + OWN
             }
             Self::Run(run) => run.bytes.len() + run.ends.len() * size_of::<(i64, usize)>() + OWN,
         }
@@ -43,7 +58,15 @@ impl Block {
     /// The batches of a commit.
     pub(super) fn committed(&self) -> &[Stored] {
         match self {
-            Self::Committed(stored) => stored,
+            Self::Committed(Committed { all, part }) => &all[part.clone()],
+            Self::Run(_) => unreachable!("the place of a commit holds what was committed"),
+        }
+    }
+
+    /// Some of the batches of a commit.
+    pub(super) fn part(self, part: Range<usize>) -> Self {
+        match self {
+            Self::Committed(Committed { all, .. }) => Self::Committed(Committed { all, part }),
             Self::Run(_) => unreachable!("the place of a commit holds what was committed"),
         }
     }
@@ -75,10 +98,15 @@ impl Run {
 pub(super) struct Taken {
     /// The offset of what it wants next.
     pub next: i64,
-    pub slices: Vec<Bytes>,
+    slices: Vec<Bytes>,
+    /// Small batches behind the slices.
+    gathered: Vec<u8>,
     left: usize,
     at_least_one: bool,
 }
+
+/// So many bytes of small batches become one slice.
+const GATHERED_BYTES: usize = 64 << 10;
 
 /// A slice keeps all of its block's bytes in memory as long as a client takes to read it. So what is
 /// less than this part of them is copied.
@@ -86,39 +114,77 @@ const LEAST_PART: usize = 4;
 
 impl Taken {
     pub(super) fn new(next: i64, max_bytes: usize, at_least_one: bool) -> Self {
-        Self { next, slices: Vec::new(), left: max_bytes, at_least_one }
+        let (slices, gathered) = (Vec::new(), Vec::new());
+        Self { next, slices, gathered, left: max_bytes, at_least_one }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slices.is_empty() && self.gathered.is_empty()
+    }
+
+    pub(super) fn into_slices(mut self) -> Vec<Bytes> {
+        self.end_gathered();
+        self.slices
+    }
+
+    fn end_gathered(&mut self) {
+        if !self.gathered.is_empty() {
+            self.slices.push(std::mem::take(&mut self.gathered).into());
+        }
+    }
+
+    fn push(&mut self, slice: Bytes) {
+        self.end_gathered();
+        self.slices.push(slice);
     }
 
     /// Whether so many bytes are more than may still be taken.
     pub(super) fn is_too_much(&self, bytes: u64) -> bool {
-        bytes > self.left as u64 && !(self.slices.is_empty() && self.at_least_one)
+        bytes > self.left as u64 && !(self.is_empty() && self.at_least_one)
     }
 
     /// Takes the batches of a block that are wanted; its offsets end at `end`. False when no more may
     /// be taken.
     pub(super) fn take(&mut self, block: &Block, end: i64) -> bool {
         let is_all = match block {
-            Block::Committed(stored) => self.take_committed(stored),
+            Block::Committed(_) => self.take_committed(block.committed()),
             Block::Run(run) => self.take_run(run),
         };
         if is_all {
             self.next = end;
         }
-        is_all && (self.left > 0 || self.slices.is_empty())
+        is_all && (self.left > 0 || self.is_empty())
     }
 
     fn take_committed(&mut self, batches: &[Stored]) -> bool {
-        for stored in batches.iter().filter(|stored| stored.last_offset >= self.next) {
+        let first = batches.partition_point(|stored| stored.last_offset < self.next);
+        for stored in &batches[first..] {
             if self.is_too_much(stored.len() as u64) {
                 return false;
             }
             self.left = self.left.saturating_sub(stored.len());
-            self.slices.push(stored.head.clone());
+            if stored.len() < SMALL_BYTES {
+                self.gather(stored);
+                continue;
+            }
+            self.push(stored.head.clone());
             if !stored.tail.is_empty() {
-                self.slices.push(stored.tail.clone());
+                self.push(stored.tail.clone());
             }
         }
         true
+    }
+
+    /// Takes a copy of a small batch: a slice would keep all batches of its commit in memory.
+    fn gather(&mut self, stored: &Stored) {
+        if self.gathered.len() + stored.len() > GATHERED_BYTES {
+            self.end_gathered();
+            self.gathered.reserve_exact(self.left.clamp(stored.len(), GATHERED_BYTES));
+        } else if self.gathered.is_empty() {
+            self.gathered.reserve_exact(stored.len());
+        }
+        self.gathered.extend_from_slice(&stored.head);
+        self.gathered.extend_from_slice(&stored.tail);
     }
 
     fn take_run(&mut self, run: &Run) -> bool {
@@ -132,7 +198,7 @@ impl Taken {
         let behind = fits.max(first + 1);
         let end = run.ends[behind - 1].1;
         self.left = self.left.saturating_sub(end - begin);
-        self.slices.push(detached(run.bytes.slice(begin..end), run.bytes.len() * 2 / LEAST_PART));
+        self.push(detached(run.bytes.slice(begin..end), run.bytes.len() * 2 / LEAST_PART));
         behind == run.ends.len()
     }
 }
@@ -140,7 +206,9 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::objectlog::samples::batches;
+    use crate::store::objectlog::format;
+    use crate::store::objectlog::keys::Position;
+    use crate::store::objectlog::samples::{batches, frame, large_batch};
 
     /// Batches of ten records at offsets 0 to 29, and then, as after compaction, 50 to 59.
     fn run() -> (Bytes, Block, usize) {
@@ -157,7 +225,8 @@ mod tests {
         let take = |next, max_bytes, at_least_one| {
             let mut taken = Taken::new(next, max_bytes, at_least_one);
             let goes_on = taken.take(&block, 70);
-            (taken.slices, taken.next, goes_on)
+            let next = taken.next;
+            (taken.into_slices(), next, goes_on)
         };
         let all = bytes.len();
         assert_eq!(take(0, all + 1, false), (vec![bytes.clone()], 70, true));
@@ -178,9 +247,63 @@ mod tests {
         let block = Block::Run(Arc::new(Run::new(bytes.clone(), 0, 90).unwrap()));
         let mut taken = Taken::new(0, bytes.len() / 4, true);
         taken.take(&block, 90);
-        assert_eq!(taken.slices, [bytes.slice(..bytes.len() / 9 * 2)]);
+        assert_eq!(taken.into_slices(), [bytes.slice(..bytes.len() / 9 * 2)]);
         drop(block);
         assert!(bytes.is_unique());
+    }
+
+    /// A commit of small batches at offsets 0 to 29, a large one at 30, and small ones at 31 to 50.
+    fn commit() -> (Arc<[Stored]>, Block) {
+        let batches = [batches(0, &[10; 3]), vec![large_batch(30)], batches(31, &[10; 2])].concat();
+        let object = format::encode_journal(Position::default(), 1, vec![frame(1, batches)]);
+        let stored = object.commit.stored;
+        (stored.clone(), stored.into())
+    }
+
+    #[test]
+    fn small_batches_of_a_commit_come_as_one_slice_that_keeps_nothing_else() {
+        let (stored, block) = commit();
+        let whole = |range: Range<usize>| -> Vec<u8> {
+            let parts = stored[range].iter().flat_map(|stored| [&stored.head, &stored.tail]);
+            parts.flat_map(|part| part.to_vec()).collect()
+        };
+        let take = |block: &Block, next, max_bytes| {
+            let mut taken = Taken::new(next, max_bytes, true);
+            let goes_on = taken.take(block, 51);
+            let next = taken.next;
+            (taken.into_slices(), next, goes_on)
+        };
+        let (slices, next, goes_on) = take(&block, 10, usize::MAX);
+        assert_eq!(
+            slices,
+            [whole(1..3), stored[3].head.to_vec(), stored[3].tail.to_vec(), whole(4..6)]
+        );
+        assert_eq!((next, goes_on), (51, true));
+        assert_eq!(slices[2].as_ptr(), stored[3].tail.as_ptr(), "what is large is not copied");
+        assert!(slices[0].is_unique() && slices[3].is_unique());
+
+        let one = stored[0].len();
+        assert_eq!(take(&block, 9, 2 * one).0, [whole(0..2)]);
+        assert_eq!(take(&block, 9, 2 * one - 1).0, [whole(0..1)]);
+        assert_eq!(take(&block, 9, 1).0, [whole(0..1)], "there is at least one");
+        assert_eq!(take(&block, 20, one + 1).0, [whole(2..3)]);
+        let part = block.part(4..6);
+        assert_eq!(take(&part, 41, usize::MAX).0, [whole(5..6)]);
+        assert_eq!(take(&part, 0, usize::MAX).0, [whole(4..6)]);
+    }
+
+    #[test]
+    fn many_small_batches_come_in_slices_of_their_limit() {
+        let count = 3 * GATHERED_BYTES / batches(0, &[1])[0].len();
+        let frame = frame(1, batches(0, &vec![1; count]));
+        let stored = format::encode_journal(Position::default(), 1, vec![frame]).commit.stored;
+        let mut taken = Taken::new(0, usize::MAX, false);
+        assert!(taken.take(&stored.clone().into(), count as i64));
+        let slices = taken.into_slices();
+        assert!(slices.iter().all(|slice| slice.len() <= GATHERED_BYTES));
+        assert_eq!(slices.len(), 4 - usize::from(3 * GATHERED_BYTES % stored[0].len() == 0));
+        let whole: Vec<u8> = stored.iter().flat_map(|stored| stored.head.to_vec()).collect();
+        assert_eq!(slices.concat(), whole);
     }
 
     #[test]

@@ -11,7 +11,10 @@ use std::sync::Arc;
 /// Where a run of batches is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    Journal {
+    /// All batches of an object of the journal.
+    Commit(Position),
+    /// Those of one of its frames, which was read again.
+    Frame {
         at: Position,
         offset: u64,
     },
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_was_used_last_stays_and_the_limit_holds() {
-        let place = |offset| Place::Journal { at: Position::default(), offset };
+        let place = |offset| Place::Frame { at: Position::default(), offset };
         let mut cache = Cache::new(2000);
         cache.insert(place(1), 'a', 1000);
         cache.insert(place(2), 'b', 1000);
@@ -159,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_nobody_asked_for_yet_is_counted_until_somebody_does_or_it_goes() {
-        let place = |offset| Place::Journal { at: Position::default(), offset };
+        let place = |offset| Place::Frame { at: Position::default(), offset };
         let mut cache = Cache::new(1000);
         assert!(cache.takes_unread(250) && !cache.takes_unread(251));
         cache.insert_unread(place(1), 'a', 100);
@@ -176,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_was_read_to_its_end_goes_first() {
-        let place = |offset| Place::Journal { at: Position::default(), offset };
+        let place = |offset| Place::Frame { at: Position::default(), offset };
         let mut cache = Cache::new(300);
         (1..=3).for_each(|at| cache.insert(place(at), at, 100));
         [3, 2].iter().for_each(|at| cache.let_go(place(*at)));

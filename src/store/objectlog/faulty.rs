@@ -21,7 +21,7 @@ impl Journal {
         let at = inner.next;
         inner.next = at.next();
         drop(inner);
-        let frames = sent.object.frames.into_iter().map(|placed| placed.frame).collect();
+        let frames = sent.object.commit.frames.into_iter().map(|placed| placed.frame).collect();
         self.send(puts, Group { at, frames, done: sent.done });
     }
 
@@ -34,7 +34,8 @@ impl Journal {
     ) {
         let sent = &mut inner.sent[i];
         let at = sent.at;
-        let mut frames: Vec<_> = sent.object.frames.drain(..).map(|placed| placed.frame).collect();
+        let mut frames: Vec<_> =
+            sent.object.commit.frames.drain(..).map(|placed| placed.frame).collect();
         let mut done = std::mem::take(&mut sent.done);
         if at.next() == inner.next {
             for submitted in std::mem::take(&mut inner.queue) {
@@ -60,10 +61,10 @@ impl Inner {
     ) {
         for sent in &self.sent {
             let mut ahead = Log::new(image.clone(), usize::MAX);
-            ahead.take(sent.at, sent.object.bytes, sent.object.frames.clone());
+            ahead.take(sent.at, sent.object.bytes, sent.object.commit.clone());
             for (id, places) in ahead.frames() {
                 for place in &places {
-                    if let Some(block) = ahead.blocks.find(place.place()) {
+                    if let Some(block) = ahead.block(place) {
                         self.log.remember(place.place(), block);
                     }
                 }
@@ -80,8 +81,8 @@ impl Inner {
 impl Sent {
     /// Answers before all lower places are won.
     pub(super) fn answer_early(&mut self) {
-        let frames = std::mem::take(&mut self.object.frames);
+        let frames = std::mem::take(&mut self.object.commit.frames);
         self.answers_of(&frames);
-        self.object.frames = frames;
+        self.object.commit.frames = frames;
     }
 }

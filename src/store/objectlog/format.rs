@@ -25,11 +25,14 @@
 //! All numbers are big-endian. Decoders take any bytes: they answer an error, never panic, and
 //! allocate no more than a small multiple of what they were given.
 
+use super::fence::Fence;
 use super::keys::{Name, Position};
 use crate::protocol::wire::Uuid;
 use crate::record::batch::{self, Batch};
-use crate::store::{Owner, PartitionId, StoreError};
+use crate::store::{PartitionId, StoreError};
 use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
+use std::ops::Range;
+use std::sync::Arc;
 
 pub(super) const HEADER_BYTES: usize = 40;
 const MAGIC: &[u8; 4] = b"KELP";
@@ -177,15 +180,19 @@ pub(super) enum Body {
 impl Frame {
     /// Bytes of the batches, without their frame.
     pub(super) fn len(&self) -> usize {
-        match &self.body {
-            Body::Batches { batches, .. } => batches.iter().map(Batch::len).sum(),
-            Body::LogStart(_) => 0,
-        }
+        self.batches().iter().map(Batch::len).sum()
     }
 
     /// Bytes that it takes in an object.
     pub(super) fn stored_bytes(&self) -> usize {
         FRAME_BYTES + self.len()
+    }
+
+    pub(super) fn batches(&self) -> &[Batch] {
+        match &self.body {
+            Body::Batches { batches, .. } => batches,
+            Body::LogStart(_) => &[],
+        }
     }
 
     fn encode(&self, head: &mut BytesMut) {
@@ -237,7 +244,14 @@ pub(super) struct Placed {
     /// Where the batches are.
     pub offset: u64,
     pub length: u64,
-    pub stored: Vec<Stored>,
+}
+
+/// What an object of the journal holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Commit {
+    pub frames: Vec<Placed>,
+    /// The batches of all frames, in their order.
+    pub stored: Arc<[Stored]>,
 }
 
 /// An object of the journal as it is put: a list of slices.
@@ -245,54 +259,88 @@ pub(super) struct Placed {
 pub(super) struct Object {
     pub parts: Vec<Bytes>,
     pub bytes: u64,
-    pub frames: Vec<Placed>,
+    pub commit: Commit,
 }
 
-/// Lays frames out as an object. Record bytes are not copied: all that is not a producer's is one
-/// buffer, of which each part is a slice.
+/// A batch shorter than this is copied, where a longer one is a slice of what it came in: that costs less
+/// than to count references to it and to hand two slices to the kernel.
+pub(super) const SMALL_BYTES: usize = 4 << 10;
+
+/// Where a batch came to stand in the buffer of an object, and the records that follow there.
+struct Cut {
+    range: Range<usize>,
+    records: Bytes,
+}
+
+/// Lays frames out as an object. The records of large batches are not copied: all else is one buffer, of
+/// which each part is a slice.
 pub(super) fn encode_journal(at: Position, nonce: u64, frames: Vec<Frame>) -> Object {
-    let mut head = BytesMut::with_capacity(HEADER_BYTES + frames.len() * FRAME_BYTES);
-    head.put_bytes(0, HEADER_BYTES);
-    // By batch: where its header ends in the buffer; its records follow there.
+    let own_bytes = |batch: &Batch| if is_small(batch) { batch.len() } else { batch::HEADER_BYTES };
+    let batches = frames.iter().flat_map(Frame::batches);
+    let own = batches.map(own_bytes).sum::<usize>() + HEADER_BYTES + frames.len() * FRAME_BYTES;
+    let mut buffer = BytesMut::with_capacity(own);
+    buffer.put_bytes(0, HEADER_BYTES);
     let mut cuts = Vec::new();
     for frame in &frames {
-        frame.encode(&mut head);
-        if let Body::Batches { batches, .. } = &frame.body {
-            for batch in batches {
-                head.put_slice(&batch.head());
-                cuts.push((head.len(), batch.records()));
-            }
-        }
+        frame.encode(&mut buffer);
+        cuts.extend(frame.batches().iter().map(|batch| cut(&mut buffer, batch)));
     }
-    let records: usize = cuts.iter().map(|(_, records)| records.len()).sum();
-    let length = (head.len() - HEADER_BYTES + records) as u64;
-    let body = pieces(&head, &cuts);
+    let records: usize = cuts.iter().map(|cut| cut.records.len()).sum();
+    let length = (buffer.len() - HEADER_BYTES + records) as u64;
+    let body = pieces(&buffer, &cuts);
     let header = Header::at(Kind::Journal, at, nonce).encode(length, body);
-    head[..HEADER_BYTES].copy_from_slice(&header);
-    let head = head.freeze();
+    buffer[..HEADER_BYTES].copy_from_slice(&header);
+    let buffer = buffer.freeze();
 
-    let mut parts = Vec::with_capacity(cuts.len() * 2 + 1);
+    let mut parts = Vec::new();
     let mut from = 0;
-    for (cut, records) in &cuts {
-        parts.push(head.slice(from..*cut));
-        parts.push(records.clone());
-        from = *cut;
+    for cut in cuts.iter().filter(|cut| !cut.records.is_empty()) {
+        parts.push(buffer.slice(from..cut.range.end));
+        parts.push(cut.records.clone());
+        from = cut.range.end;
     }
-    if from < head.len() {
-        parts.push(head.slice(from..));
+    if from < buffer.len() {
+        parts.push(buffer.slice(from..));
     }
-    let frames = place(frames);
-    Object { parts, bytes: HEADER_BYTES as u64 + length, frames }
+    let batches = frames.iter().flat_map(Frame::batches);
+    let stored = batches.zip(cuts).map(|(batch, cut)| stored(&buffer, batch, cut)).collect();
+    let commit = Commit { frames: place(frames), stored };
+    Object { parts, bytes: HEADER_BYTES as u64 + length, commit }
+}
+
+fn is_small(batch: &Batch) -> bool {
+    batch.len() < SMALL_BYTES
+}
+
+fn cut(buffer: &mut BytesMut, batch: &Batch) -> Cut {
+    let from = buffer.len();
+    buffer.put_slice(&batch.head());
+    let mut records = batch.records();
+    if is_small(batch) {
+        buffer.put_slice(&std::mem::take(&mut records));
+    }
+    Cut { range: from..buffer.len(), records }
 }
 
 /// The body in order.
-fn pieces<'a>(head: &'a [u8], cuts: &'a [(usize, Bytes)]) -> impl Iterator<Item = &'a [u8]> {
-    let starts = std::iter::once(HEADER_BYTES).chain(cuts.iter().map(|(cut, _)| *cut));
-    let last = cuts.last().map_or(HEADER_BYTES, |(cut, _)| *cut);
-    starts
-        .zip(cuts)
-        .flat_map(move |(from, (cut, records))| [&head[from..*cut], records.as_ref()])
-        .chain(std::iter::once(&head[last..]))
+fn pieces<'a>(buffer: &'a [u8], cuts: &'a [Cut]) -> impl Iterator<Item = &'a [u8]> {
+    let large = || cuts.iter().filter(|cut| !cut.records.is_empty());
+    let ends = || large().map(|cut| cut.range.end);
+    let last = ends().next_back().unwrap_or(HEADER_BYTES);
+    std::iter::once(HEADER_BYTES)
+        .chain(ends())
+        .zip(large())
+        .flat_map(|(from, cut)| [&buffer[from..cut.range.end], cut.records.as_ref()])
+        .chain(std::iter::once(&buffer[last..]))
+}
+
+fn stored(buffer: &Bytes, batch: &Batch, cut: Cut) -> Stored {
+    let head = match cut.records.is_empty() {
+        true => buffer.slice(cut.range),
+        // A copy, as it would keep the buffer of all batches for who reads this one.
+        false => Bytes::copy_from_slice(&buffer[cut.range]),
+    };
+    Stored::new(&batch.header, head, cut.records)
 }
 
 /// Finds where each frame's batches came to stand.
@@ -301,15 +349,7 @@ fn place(frames: Vec<Frame>) -> Vec<Placed> {
     let place = |frame: Frame| {
         let (offset, length) = (at + FRAME_BYTES as u64, frame.len() as u64);
         at = offset + length;
-        let stored = match &frame.body {
-            Body::LogStart(_) => Vec::new(),
-            Body::Batches { batches, .. } => batches
-                .iter()
-                // A copy of the header, as it would keep those of all of the object's batches.
-                .map(Stored::from)
-                .collect(),
-        };
-        Placed { frame, offset, length, stored }
+        Placed { frame, offset, length }
     };
     frames.into_iter().map(place).collect()
 }
@@ -317,22 +357,15 @@ fn place(frames: Vec<Frame>) -> Vec<Placed> {
 /// What stands at a place in the journal.
 #[derive(Debug)]
 pub(super) enum Found {
-    Frames(Vec<Placed>),
+    Frames(Commit),
     Fence(Fence),
-}
-
-/// Closes an epoch and opens another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fence {
-    pub next_epoch: i32,
-    pub owner: Owner,
 }
 
 pub(super) fn decode_journal(object: &Bytes) -> Result<(Header, Found), Malformed> {
     let (header, body) = open(object)?;
     let found = match header.kind {
         Kind::Journal => Found::Frames(decode_frames(body)?),
-        Kind::Fence => Found::Fence(decode_fence(body)?),
+        Kind::Fence => Found::Fence(Fence::decode(body)?),
         _ => return Err(Malformed("it is no object of a journal")),
     };
     Ok((header, found))
@@ -380,26 +413,27 @@ pub(super) fn unframe(
     Ok(())
 }
 
-fn decode_frames(mut body: Bytes) -> Result<Vec<Placed>, Malformed> {
+fn decode_frames(mut body: Bytes) -> Result<Commit, Malformed> {
     let whole = body.len();
-    let mut frames = Vec::new();
+    let (mut frames, mut stored) = (Vec::new(), Vec::new());
     while body.has_remaining() {
         let FrameHead { kind, partition, leader_epoch, offset, length } =
             FrameHead::take(&mut body)?;
         let at = (HEADER_BYTES + whole - body.len()) as u64;
         let bytes = batch::detached(body.split_to(length), whole);
-        let (body, stored) = match kind {
+        let body = match kind {
             BATCHES => {
-                let (batches, stored) = split_batches(bytes, offset)?;
-                (Body::Batches { base_offset: offset, batches }, stored)
+                let (batches, of_frame) = split_batches(bytes, offset)?;
+                stored.extend(of_frame);
+                Body::Batches { base_offset: offset, batches }
             }
-            LOG_START if length == 0 => (Body::LogStart(offset), Vec::new()),
+            LOG_START if length == 0 => Body::LogStart(offset),
             _ => return Err(Malformed("a frame of an unknown kind")),
         };
         let frame = Frame { partition, leader_epoch, body };
-        frames.push(Placed { frame, offset: at, length: length as u64, stored });
+        frames.push(Placed { frame, offset: at, length: length as u64 });
     }
-    Ok(frames)
+    Ok(Commit { frames, stored: stored.into() })
 }
 
 /// Takes batches apart that follow each other from `base_offset` on.
@@ -442,40 +476,6 @@ fn split(mut bytes: Bytes, base_offset: i64, has_gaps: bool) -> Result<Split, Ma
     Ok((batches, stored))
 }
 
-pub(super) fn encode_fence(at: Position, nonce: u64, fence: &Fence) -> Bytes {
-    let mut body = BytesMut::new();
-    body.put_u32(fence.next_epoch.cast_unsigned());
-    body.put_u32(fence.owner.pid);
-    body.put_u64(fence.owner.started);
-    put_text(&mut body, &fence.owner.address);
-    put_text(&mut body, &fence.owner.host);
-    let header = Header::at(Kind::Fence, at, nonce).encode(body.len() as u64, [&body[..]]);
-    [&header[..], &body[..]].concat().into()
-}
-
-fn decode_fence(mut body: Bytes) -> Result<Fence, Malformed> {
-    let next_epoch = body.try_get_u32()?;
-    let next_epoch = i32::try_from(next_epoch).map_err(|_| Malformed("a negative epoch"))?;
-    let (pid, started) = (body.try_get_u32()?, body.try_get_u64()?);
-    let (address, host) = (take_text(&mut body)?, take_text(&mut body)?);
-    Ok(Fence { next_epoch, owner: Owner { address, host, pid, started } })
-}
-
-fn put_text(out: &mut BytesMut, text: &str) {
-    // Addresses and host names are far shorter; one that is not is cut, as it is only shown.
-    let len = text.floor_char_boundary(usize::from(u16::MAX));
-    out.put_u16(len as u16);
-    out.put_slice(&text.as_bytes()[..len]);
-}
-
-fn take_text(body: &mut Bytes) -> Result<String, Malformed> {
-    let len = usize::from(body.try_get_u16()?);
-    if len > body.len() {
-        return Err(Malformed("it ends early"));
-    }
-    String::from_utf8(body.split_to(len).into()).map_err(|_| Malformed("a text that is not UTF-8"))
-}
-
 /// True if `object` is exactly these parts, one after the other.
 pub(super) fn is_equal(object: &[u8], parts: &[Bytes]) -> bool {
     let mut left = object;
@@ -493,7 +493,7 @@ pub(super) fn is_equal(object: &[u8], parts: &[Bytes]) -> bool {
 mod tests {
     use super::*;
     use crate::record::batch;
-    use crate::store::objectlog::samples::{batches, flat, frame, partition};
+    use crate::store::objectlog::samples::{batches, flat, frame, large_batch, partition};
 
     fn object() -> Object {
         let start = Frame { partition: partition(1), leader_epoch: 3, body: Body::LogStart(9) };
@@ -509,38 +509,56 @@ mod tests {
         let (header, found) = decode_journal(&bytes).unwrap();
         assert_eq!(header.position(), Position { epoch: 3, seq: 7 });
         assert_eq!(header.nonce, 42);
-        let Found::Frames(frames) = found else { panic!("frames") };
+        let Found::Frames(Commit { frames, stored }) = found else { panic!("frames") };
         assert_eq!(frames.len(), 3);
-        for (read, written) in frames.iter().zip(&object.frames) {
+        let mut stored = stored.iter().zip(object.commit.stored.iter());
+        for (read, written) in frames.iter().zip(&object.commit.frames) {
             assert_eq!((read.offset, read.length), (written.offset, written.length));
             let range = read.offset as usize..(read.offset + read.length) as usize;
-            let whole = |stored: &[Stored]| -> Vec<u8> {
-                stored.iter().flat_map(|s| [s.head.to_vec(), s.tail.to_vec()].concat()).collect()
-            };
-            assert_eq!(whole(&written.stored), bytes[range]);
-            assert_eq!(whole(&read.stored), whole(&written.stored));
+            let whole = |s: &Stored| [&s.head[..], &s.tail].concat();
+            let of_frame = stored.by_ref().take(read.frame.batches().len());
+            let (read, written): (Vec<_>, Vec<_>) =
+                of_frame.map(|(read, written)| (whole(read), whole(written))).unzip();
+            assert_eq!(read, written);
+            assert_eq!(read.concat(), bytes[range]);
         }
+        assert!(stored.next().is_none());
         assert!(matches!(frames[1].frame.body, Body::LogStart(9)));
     }
 
     #[test]
-    fn a_small_frame_that_is_kept_does_not_keep_its_whole_object() {
+    fn a_small_frame_that_is_kept_does_not_keep_the_object_it_was_read_from() {
         let small = || Frame { partition: partition(1), ..frame(3, batches(0, &[1])) };
         let frames = vec![small(), frame(3, batches(0, &[1; 50])), small()];
         let written = encode_journal(Position { epoch: 3, seq: 7 }, 42, frames);
         let bytes = flat(&written.parts);
-        let Found::Frames(mut read) = decode_journal(&bytes).unwrap().1 else { panic!("frames") };
-        let large = read.remove(1).stored;
-        let small: Vec<_> = read.into_iter().map(|placed| placed.stored).collect();
+        let Found::Frames(read) = decode_journal(&bytes).unwrap().1 else { panic!("frames") };
+        let kept = [&read.stored[0], &read.stored[51]].map(Stored::clone);
         assert!(!bytes.is_unique(), "most of it is shared");
-        drop(large);
+        drop(read);
         assert!(bytes.is_unique());
-        assert_eq!(small.len(), 2);
+        assert_eq!(kept[0].head, kept[1].head);
+    }
 
-        let kept = written.frames[0].stored.clone();
-        assert_eq!(kept[0].head.len(), batch::HEADER_BYTES);
-        drop((written.frames, written.parts));
-        assert!(kept[0].head.is_unique());
+    #[test]
+    fn small_batches_are_one_part_and_the_records_of_a_large_one_are_not_copied() {
+        let small = || batches(0, &[1, 1]);
+        let large = || vec![large_batch(2)];
+        let frames = vec![frame(3, small()), frame(3, large()), frame(3, small())];
+        let records = frames[1].batches()[0].records();
+        let Object { parts, commit, .. } = encode_journal(Position::default(), 42, frames);
+        let lens: Vec<_> = parts.iter().map(Bytes::len).collect();
+        let of_small = FRAME_BYTES + 2 * small()[0].len();
+        let head = batch::HEADER_BYTES;
+        let before = HEADER_BYTES + of_small + FRAME_BYTES + head;
+        assert_eq!(lens, [before, records.len(), of_small]);
+        assert_eq!((parts[1].as_ptr(), parts[1].len()), (records.as_ptr(), records.len()));
+
+        let [_, _, large, _, _] = &commit.stored[..] else { panic!("five batches") };
+        assert_eq!(large.tail.as_ptr(), records.as_ptr());
+        let kept = large.head.clone();
+        drop(commit);
+        assert!(kept.is_unique(), "it would keep the small ones");
     }
 
     #[test]
@@ -576,18 +594,6 @@ mod tests {
                 assert!(decoded.is_err() || body.is_empty() || kind == Kind::Fence);
             }
         }
-    }
-
-    #[test]
-    fn a_fence_names_the_next_epoch_and_its_owner() {
-        let owner = Owner { address: "a:1".into(), host: "h".into(), pid: 7, started: 9 };
-        let fence = Fence { next_epoch: 5, owner };
-        let bytes = encode_fence(Position { epoch: 4, seq: 2 }, 1, &fence);
-        let (header, Found::Fence(read)) = decode_journal(&bytes).unwrap() else {
-            panic!("a fence")
-        };
-        assert_eq!((header.epoch, header.number), (4, 2));
-        assert_eq!(read, fence);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What `fuzz/` asks of the decoders of objects: that any bytes are decoded or refused, and that
 //! what is decoded is written as it was understood.
 
-use super::format::{self, Found, Frame, Header, Kind, Placed};
+use super::format::{self, Commit, Found, Header, Kind, Placed};
 use super::keys::Name;
 use super::metadata::format as metadata;
 use super::segment::Index;
@@ -54,15 +54,15 @@ fn sealed_as(header: Header, body: &[u8]) -> Bytes {
 fn journal(object: &Bytes) {
     let Ok((header, found)) = format::decode_journal(object) else { return };
     match found {
-        Found::Frames(placed) => {
-            replay(&placed);
-            let frames: Vec<Frame> = placed.into_iter().map(|placed| placed.frame).collect();
+        Found::Frames(commit) => {
+            replay(&commit);
+            let frames = commit.frames.into_iter().map(|placed| placed.frame).collect();
             let again = format::encode_journal(header.position(), header.nonce, frames);
             assert_eq!(again.parts.concat(), *object);
             assert_eq!(again.bytes, object.len() as u64);
         }
         Found::Fence(fence) => {
-            let again = format::encode_fence(header.position(), header.nonce, &fence);
+            let again = fence.encode(header.position(), header.nonce);
             let Ok((_, Found::Fence(read))) = format::decode_journal(&again) else {
                 panic!("{fence:?} is not read back")
             };
@@ -72,14 +72,17 @@ fn journal(object: &Bytes) {
 }
 
 /// The state that the frames lead to is one that a checkpoint can hold.
-fn replay(placed: &[Placed]) {
+fn replay(commit: &Commit) {
     let mut image = Image::default();
-    for Placed { frame, offset, length, stored } in placed {
+    let mut stored = commit.stored.iter();
+    for Placed { frame, offset, length } in &commit.frames {
         image.apply(frame);
         assert_eq!(*length, frame.len() as u64);
-        assert_eq!(*length, stored.iter().map(|batch| batch.len() as u64).sum::<u64>());
+        let of_frame = stored.by_ref().take(frame.batches().len());
+        assert_eq!(*length, of_frame.map(|batch| batch.len() as u64).sum::<u64>());
         assert!(*offset >= format::HEADER_BYTES as u64);
     }
+    assert!(stored.next().is_none());
     let bytes = checkpoint::encode(Name::default(), NONCE, &image);
     assert_eq!(checkpoint::decode(&bytes).unwrap().1, image);
 }
@@ -130,6 +133,7 @@ fn index(body: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fence::Fence;
     use super::super::keys::Position;
     use super::super::log::FramePlace;
     use super::super::metadata::image::{Change, Command};
@@ -161,16 +165,16 @@ mod tests {
         put("whole", 7, &whole);
 
         let owner = Owner { address: "a:1".into(), host: "a".into(), pid: 5, started: 6 };
-        let fence = format::Fence { next_epoch: 2, owner };
-        put("fence", 1, &body(&format::encode_fence(at, NONCE, &fence)));
+        let fence = Fence { next_epoch: 2, owner };
+        put("fence", 1, &body(&fence.encode(at, NONCE)));
 
         let mut builder = Builder::new(Name::default(), NONCE, 0);
-        journal.frames.iter().for_each(|placed| builder.add(partition(0), &placed.stored));
+        builder.add(partition(0), &journal.commit.stored);
         let segment = builder.finish();
         let index = segment.parts.last().unwrap();
         put("index", 2, &index[..index.len() - 4]);
 
-        let of_object = journal.frames.iter().find(|placed| placed.length > 0).unwrap();
+        let of_object = &journal.commit.frames[0];
         let frame = FramePlace {
             base_offset: 0,
             end_offset: 2,
@@ -178,9 +182,11 @@ mod tests {
             at: Position { epoch: 1, seq: 0 },
             offset: of_object.offset,
             length: of_object.length,
+            first: 0,
+            count: 1,
         };
         let mut builder = Builder::new(Name::default(), NONCE, 0);
-        builder.refer(partition(0), &frame, whole.len() as u64, &of_object.stored);
+        builder.refer(partition(0), &frame, whole.len() as u64, &journal.commit.stored[..1]);
         let referring = builder.finish();
         let index = referring.parts.last().unwrap();
         put("index-referring", 2, &index[..index.len() - 4]);

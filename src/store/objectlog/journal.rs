@@ -366,7 +366,7 @@ impl Journal {
         {
             let mut inner = self.lock();
             if !self.options.faults.keep(Rule::VisibleAfterCommit) {
-                inner.log.take(at, object.bytes, object.frames.clone());
+                inner.log.take(at, object.bytes, object.commit.clone());
             }
             inner.sent.push_back(Sent { object, at, done, won: false });
         }
@@ -412,11 +412,11 @@ impl Journal {
         {
             self.options.metrics.commits.increment();
             self.options.metrics.commit_bytes.add(sent.object.bytes);
-            let frames = std::mem::take(&mut sent.object.frames);
-            let ends: Vec<_> = frames.iter().filter_map(end_of).collect();
-            sent.answers_of(&frames);
+            let commit = std::mem::take(&mut sent.object.commit);
+            let ends: Vec<_> = commit.frames.iter().filter_map(end_of).collect();
+            sent.answers_of(&commit.frames);
             if self.options.faults.keep(Rule::VisibleAfterCommit) {
-                inner.log.take(sent.at, sent.object.bytes, frames);
+                inner.log.take(sent.at, sent.object.bytes, commit);
             }
             for (partition, end) in ends {
                 if inner.assigned.get(&partition) == Some(&end) {

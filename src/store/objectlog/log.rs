@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::cache::{Cache, Place};
-use super::format::{Body, FRAME_BYTES, Placed};
+use super::format::{Body, Commit, FRAME_BYTES, Placed};
 use super::keys::{Name, Position};
 use super::segment::{Index, Referring};
 use super::state::{Entry, Image};
@@ -55,11 +55,15 @@ pub(super) struct FramePlace {
     pub at: Position,
     pub offset: u64,
     pub length: u64,
+    /// Which of its commit's batches is its first one, and how many it has.
+    pub first: u32,
+    pub count: u32,
 }
 
 impl FramePlace {
+    /// Where its batches are in memory if they are not there with those of its commit.
     pub(super) fn place(&self) -> Place {
-        Place::Journal { at: self.at, offset: self.offset }
+        Place::Frame { at: self.at, offset: self.offset }
     }
 
     /// Where the frame begins, and how long it is.
@@ -100,34 +104,50 @@ impl Log {
     }
 
     /// Takes in what stands at the journal's next place: a commit, or the same in a replay.
-    pub(super) fn take(&mut self, at: Position, bytes: u64, frames: Vec<Placed>) {
+    pub(super) fn take(&mut self, at: Position, bytes: u64, commit: Commit) {
         self.image.position = at.next();
         self.objects.push_back(JournalObject { at, bytes, is_fence: false });
         self.untiered_bytes += bytes;
-        for placed in frames {
-            self.take_frame(at, placed);
+        let mut first = 0;
+        for placed in commit.frames {
+            let count = placed.frame.batches().len() as u32;
+            self.take_frame(at, &placed, first..first + count);
+            first += count;
         }
+        self.remember(Place::Commit(at), commit.stored.into());
     }
 
-    pub(super) fn take_frame(&mut self, at: Position, placed: Placed) {
+    /// Takes in a frame with these of its commit's batches.
+    fn take_frame(&mut self, at: Position, placed: &Placed, batches: Range<u32>) {
         let id = placed.frame.partition;
         if !self.image.apply(&placed.frame) {
             self.gaps.insert(id.topic);
             return;
         }
-        if let Body::Batches { base_offset, batches } = &placed.frame.body {
-            let timestamps = batches.iter().map(|batch| batch.header.max_timestamp);
+        if let Body::Batches { base_offset, batches: of_frame } = &placed.frame.body {
+            let timestamps = of_frame.iter().map(|batch| batch.header.max_timestamp);
             let place = FramePlace {
                 base_offset: *base_offset,
-                end_offset: batches.last().map_or(*base_offset, |b| b.header.next_offset()),
+                end_offset: of_frame.last().map_or(*base_offset, |b| b.header.next_offset()),
                 max_timestamp: timestamps.max().unwrap_or(i64::MIN),
                 at,
                 offset: placed.offset,
                 length: placed.length,
+                first: batches.start,
+                count: batches.end - batches.start,
             };
             self.frames.entry(id).or_default().push_back(place);
-            self.remember(place.place(), placed.stored.into());
         }
+    }
+
+    /// The batches of a frame, if they are in memory.
+    pub(super) fn block(&mut self, frame: &FramePlace) -> Option<Block> {
+        let commit = Place::Commit(frame.at);
+        if !self.blocks.has(commit) {
+            return self.blocks.find(frame.place());
+        }
+        let first = frame.first as usize;
+        self.blocks.find(commit).map(|all| all.part(first..first + frame.count as usize))
     }
 
     pub(super) fn remember(&mut self, place: Place, block: Block) {
@@ -223,10 +243,12 @@ impl Log {
         }
         self.frames.retain(|_, frames| {
             let count = frames.partition_point(|frame| frame.at < image.position);
-            // Readers find them in the segments from now on.
-            frames.drain(..count).for_each(|frame| self.blocks.remove(frame.place()));
+            frames.drain(..count);
             !frames.is_empty()
         });
+        // Readers find them in the segments from now on.
+        let moved = self.objects.iter().take_while(|object| object.at < image.position);
+        moved.for_each(|object| self.blocks.remove(Place::Commit(object.at)));
     }
 
     /// What a partition's log is made of; what the journal holds of it is one part.

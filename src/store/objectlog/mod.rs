@@ -12,6 +12,7 @@ mod cache;
 mod checkpoint;
 mod faults;
 mod faulty;
+mod fence;
 mod format;
 #[doc(hidden)]
 #[cfg(any(test, feature = "fuzzing"))]

@@ -13,7 +13,8 @@
 use super::Options;
 use super::checkpoint;
 use super::faults::Rule;
-use super::format::{self, Fence, Found};
+use super::fence::Fence;
+use super::format::{self, Found};
 use super::keys::{self, Keys, Name, Position};
 use super::log::Log;
 use super::putting::{Backoff, WHOLE};
@@ -147,7 +148,7 @@ impl Opener {
             )));
         }
         match found {
-            Found::Frames(frames) => log.take(at, object.len() as u64, frames),
+            Found::Frames(commit) => log.take(at, object.len() as u64, commit),
             Found::Fence(fence) => log.take_fence(at, self.behind(at, fence.next_epoch)),
         }
         Ok(log.image.position)
@@ -170,7 +171,7 @@ impl Opener {
             let fence = Fence { next_epoch: at.epoch + 1, owner: self.options.owner.clone() };
             let ours = self.behind(at, fence.next_epoch);
             let key = self.keys.journal(at);
-            let bytes = format::encode_fence(at, self.nonce, &fence);
+            let bytes = fence.encode(at, self.nonce);
             match self.objects.put_new(&key, vec![bytes]).await {
                 Ok(Put::Created) => return Fenced::Ours(ours),
                 Ok(Put::Exists) => {}

@@ -54,9 +54,9 @@ impl Journal {
         loop {
             match self.go_on(id, &mut taken, &mut gone).await {
                 Ok(true) => {}
-                Ok(false) => return Ok(taken.slices),
+                Ok(false) => return Ok(taken.into_slices()),
                 // What was taken so far is true whatever became of the rest.
-                Err(_) if !taken.slices.is_empty() => return Ok(taken.slices),
+                Err(_) if !taken.is_empty() => return Ok(taken.into_slices()),
                 Err(error) => return Err(error),
             }
         }
@@ -107,9 +107,11 @@ impl Journal {
         self.check_fresh(&inner)?;
         for _ in 0..BLOCKS_AT_ONCE {
             let found = inner.log.locate(id, taken.next)?;
-            let (place, end, bytes) = match found {
+            let (place, block, end, bytes) = match found {
                 Found::End => return Ok(Next::Nothing),
-                Found::Journal(frame) => (frame.place(), frame.end_offset, frame.length),
+                Found::Journal(frame) => {
+                    (frame.place(), inner.log.block(&frame), frame.end_offset, frame.length)
+                }
                 Found::Segment(entry) => {
                     let index = inner.log.indexes.find(index_of(&entry));
                     let Some(stretch) =
@@ -118,10 +120,12 @@ impl Journal {
                         return Ok(Next::Fetch(found));
                     };
                     self.look_ahead(&mut inner, id, &stretch, taken.next);
-                    (stretch.place(), stretch.end_offset(), stretch.chunk_bytes(taken.next))
+                    let (place, end) = (stretch.place(), stretch.end_offset());
+                    let block = inner.log.blocks.find(place);
+                    (place, block, end, stretch.chunk_bytes(taken.next))
                 }
             };
-            match inner.log.blocks.find(place) {
+            match block {
                 Some(block) => {
                     let goes_on = taken.take(&block, end);
                     if taken.next == end && matches!(block, Block::Run(_)) {
@@ -132,7 +136,7 @@ impl Journal {
                     }
                 }
                 // Who has something does not wait for what may not fit.
-                None if taken.is_too_much(bytes) && !taken.slices.is_empty() => {
+                None if taken.is_too_much(bytes) && !taken.is_empty() => {
                     return Ok(Next::Nothing);
                 }
                 None => return Ok(Next::Fetch(found)),

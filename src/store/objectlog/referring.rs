@@ -145,7 +145,7 @@ impl Log {
     /// The blocks of a stretch's frames become that of the stretch, if all are there.
     fn rename(&mut self, id: PartitionId, stretch: &Stretch) {
         let frames = self.frames_of(id, &(stretch.base_offset()..stretch.end_offset()));
-        let blocks = frames.iter().map(|frame| self.blocks.find(frame.place()));
+        let blocks = frames.iter().map(|frame| self.block(frame));
         let blocks: Vec<Block> = blocks.collect::<Option<_>>().unwrap_or_default();
         if blocks.is_empty() {
             return;
@@ -261,7 +261,17 @@ mod tests {
             let (base_offset, end_offset) = (offset as i64, offset as i64 + 1);
             let (max_timestamp, length) = (0, *length);
             let at = at(1, 0);
-            let frame = FramePlace { base_offset, end_offset, max_timestamp, at, offset, length };
+            let (first, count) = (0, 1);
+            let frame = FramePlace {
+                base_offset,
+                end_offset,
+                max_timestamp,
+                at,
+                offset,
+                length,
+                first,
+                count,
+            };
             by_partition.entry(partition(*number)).or_default().push(frame);
             offset += length;
         }

@@ -1,6 +1,6 @@
 //! What the unit tests of this room are written with.
 
-use super::format::{Body, Frame};
+use super::format::{Body, Frame, SMALL_BYTES};
 use crate::protocol::wire::Uuid;
 use crate::record::batch::{Batch, HEADER_BYTES, LENGTH_OFFSET, MAGIC};
 use crate::store::PartitionId;
@@ -21,13 +21,23 @@ pub(super) fn batches(base_offset: i64, counts: &[i32]) -> Vec<Batch> {
     counts.iter().map(one).collect()
 }
 
+const RECORDS: &[u8] = b"the records are nobody's business here";
+
 pub(super) fn batch(base_offset: i64, count: i32, timestamp: i64) -> Batch {
+    batch_of(base_offset, count, timestamp, RECORDS)
+}
+
+/// A batch of one record that is not copied.
+pub(super) fn large_batch(base_offset: i64) -> Batch {
+    batch_of(base_offset, 1, base_offset, &RECORDS.repeat(SMALL_BYTES / RECORDS.len() + 1))
+}
+
+fn batch_of(base_offset: i64, count: i32, timestamp: i64, records: &[u8]) -> Batch {
     const CRC_AT: usize = 17;
     const CHECKED_FROM: usize = 21;
-    const RECORDS: &[u8] = b"the records are nobody's business here";
     let mut bytes = BytesMut::new();
     bytes.put_i64(0);
-    bytes.put_i32((HEADER_BYTES + RECORDS.len() - LENGTH_OFFSET) as i32);
+    bytes.put_i32((HEADER_BYTES + records.len() - LENGTH_OFFSET) as i32);
     bytes.put_i32(-1);
     bytes.put_i8(MAGIC);
     bytes.put_u32(0);
@@ -39,7 +49,7 @@ pub(super) fn batch(base_offset: i64, count: i32, timestamp: i64) -> Batch {
     bytes.put_i16(0);
     bytes.put_i32(base_offset as i32);
     bytes.put_i32(count);
-    bytes.put_slice(RECORDS);
+    bytes.put_slice(records);
     let crc = crc32c::crc32c(&bytes[CHECKED_FROM..]);
     bytes[CRC_AT..CHECKED_FROM].copy_from_slice(&crc.to_be_bytes());
     let mut batch = Batch::split_off(&mut bytes.freeze()).expect("a whole batch");

@@ -403,8 +403,7 @@ mod tests {
     /// Batches of ten records, as a commit stores them.
     fn stored(base_offset: i64, count: usize) -> Vec<Stored> {
         let frames = vec![frame(1, batches(base_offset, &vec![10; count]))];
-        let mut object = format::encode_journal(Position::default(), 1, frames);
-        object.frames.remove(0).stored
+        format::encode_journal(Position::default(), 1, frames).commit.stored.to_vec()
     }
 
     #[test]

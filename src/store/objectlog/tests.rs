@@ -1,5 +1,6 @@
 //! The object log on a store in memory: what the seam promises, and that a restart keeps it.
 
+use super::fence::Fence;
 use super::samples::{batch, batches};
 use super::*;
 use crate::store::Owner;
@@ -238,8 +239,8 @@ async fn a_fence_where_a_frame_was_deleted_is_not_the_frame() {
     let frame = objects.get(key, 0, u64::MAX).await.unwrap().unwrap();
     objects.delete(vec![key.into()]).await.unwrap();
     let at = keys::Position { epoch: 1, seq: 0 };
-    let fence = format::Fence { next_epoch: 2, owner: Owner::default() };
-    let fence = format::encode_fence(at, 9, &fence);
+    let fence = Fence { next_epoch: 2, owner: Owner::default() };
+    let fence = fence.encode(at, 9);
     objects.put_new(key, vec![fence]).await.unwrap();
     assert_eq!(log.read(partition(0), 0, 100, true).await, Err(StoreError::Fenced));
 
@@ -256,8 +257,8 @@ async fn a_fence_of_its_own_at_the_next_place_ends_an_owner() {
     let objects = Arc::new(Memory::default());
     let log = open(&objects, options()).await;
     let at = keys::Position { epoch: 1, seq: 0 };
-    let fence = format::Fence { next_epoch: 2, owner: Owner::default() };
-    let fence = format::encode_fence(at, log.shared.nonce, &fence);
+    let fence = Fence { next_epoch: 2, owner: Owner::default() };
+    let fence = fence.encode(at, log.shared.nonce);
     let key = "journal/1/0000000001/00000000000000000000";
     objects.put_new(key, vec![fence]).await.unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -981,8 +982,8 @@ async fn what_is_referred_to_and_gone_is_a_successors_doing_and_what_is_damaged_
     }
     let cut = corrupt("it ends early");
     assert_eq!(with(object.slice(..object.len() - 1)).await, (cut.clone(), cut));
-    let fence = format::Fence { next_epoch: 2, owner: Owner::default() };
-    let fence = format::encode_fence(keys::Position { epoch: 1, seq: 0 }, 9, &fence);
+    let fence = Fence { next_epoch: 2, owner: Owner::default() };
+    let fence = fence.encode(keys::Position { epoch: 1, seq: 0 }, 9);
     let fenced = Err(StoreError::Fenced);
     assert_eq!(with(fence).await, (fenced.clone(), fenced.clone()));
     objects.delete(vec![key.into()]).await.unwrap();

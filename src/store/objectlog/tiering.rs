@@ -7,9 +7,10 @@
 //! Each step may be repeated, and is harmless when it comes late: a fenced owner's segments and
 //! checkpoints have names of its own, and it deletes nothing, as it looked first.
 
+use super::block::Block;
 use super::checkpoint;
 use super::faults::Rule;
-use super::format::{Header, Kind, Stored};
+use super::format::{Header, Kind};
 use super::journal::Journal;
 use super::keys::{self, Name, Position};
 use super::log::{FramePlace, JournalObject, Tiered};
@@ -181,8 +182,8 @@ impl Tiering {
                 let stored = self.stored(frame).await?;
                 builder.split(*id, frame.base_offset, options.segment_bytes);
                 match plan.object_of(frame) {
-                    Some(bytes) => builder.refer(*id, frame, bytes, &stored),
-                    None => builder.add(*id, &stored),
+                    Some(bytes) => builder.refer(*id, frame, bytes, stored.committed()),
+                    None => builder.add(*id, stored.committed()),
                 }
                 if builder.bytes() >= options.segment_bytes {
                     let full = std::mem::replace(&mut builder, self.builder());
@@ -228,15 +229,15 @@ impl Tiering {
     }
 
     /// The batches of a frame, from memory or the journal.
-    async fn stored(&self, frame: &FramePlace) -> Result<Vec<Stored>> {
+    async fn stored(&self, frame: &FramePlace) -> Result<Block> {
         let mut backoff = Backoff::default();
         loop {
-            let cached = self.journal.lock().log.blocks.find(frame.place());
+            let cached = self.journal.lock().log.block(frame);
             if let Some(block) = cached {
-                return Ok(block.committed().to_vec());
+                return Ok(block);
             }
             match self.journal.frame(*frame).await {
-                Ok(Some((block, _))) => return Ok(block.committed().to_vec()),
+                Ok(Some((block, _))) => return Ok(block),
                 // Only who took over deletes what is not in segments.
                 Ok(None) => return Err(StoreError::Fenced),
                 Err(StoreError::Unavailable(text)) => {
