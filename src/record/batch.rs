@@ -20,6 +20,7 @@
 //! 61 records
 //! ```
 
+use super::checksum;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// Bytes before the records.
@@ -173,6 +174,25 @@ pub fn detached(slice: Bytes, buffer_bytes: usize) -> Bytes {
         true => Bytes::copy_from_slice(&slice),
         false => slice,
     }
+}
+
+/// From so many bytes on it costs less to join a checksum than to read the bytes.
+const LARGE_BYTES: usize = 32 << 10;
+
+/// The CRC-32C of bytes of which it is `crc` with a batch behind them, in two parts as they are stored. Of a
+/// large batch the records are not read: the batch has their checksum, which was seen to be right when it
+/// came.
+pub fn append_checksum(crc: u32, head: &[u8], tail: &[u8]) -> u32 {
+    let len = head.len() + tail.len();
+    let unchecked = head.first_chunk::<CHECKED_FROM>().filter(|_| len >= LARGE_BYTES);
+    let Some(unchecked) = unchecked else {
+        return crc32c::crc32c_append(crc32c::crc32c_append(crc, head), tail);
+    };
+    let [.., a, b, c, d] = *unchecked;
+    let checked = u32::from_be_bytes([a, b, c, d]);
+    let joined = checksum::join(crc32c::crc32c_append(crc, unchecked), checked, len - CHECKED_FROM);
+    debug_assert_eq!(joined, crc32c::crc32c_append(crc32c::crc32c_append(crc, head), tail));
+    joined
 }
 
 /// One whole batch, whose records share the memory of the frame or object it came in. Its bytes

@@ -4,6 +4,7 @@
 
 pub mod batch;
 pub mod builder;
+pub mod checksum;
 pub mod codec;
 pub mod compress;
 pub mod convert;

@@ -40,7 +40,7 @@ pub(super) fn encode(name: Name, nonce: u64, image: &Image) -> Bytes {
         header.version = format::REFERRING;
     }
     let body = &out[HEADER_BYTES..];
-    let header = header.encode(body.len() as u64, [body]);
+    let header = header.encode(body);
     out[..HEADER_BYTES].copy_from_slice(&header);
     out.freeze()
 }
@@ -329,7 +329,7 @@ mod tests {
         let sealed = |body: &[u8]| -> Bytes {
             let mut header = Header::named(Kind::Checkpoint, Name::default(), 6);
             header.version = format::REFERRING;
-            [&header.encode(body.len() as u64, [body])[..], body].concat().into()
+            [&header.encode(body)[..], body].concat().into()
         };
         for len in 0..body.len() {
             assert!(decode(&sealed(&body[..len])).is_err(), "cut at {len}");

@@ -22,7 +22,7 @@ impl Fence {
         body.put_u64(self.owner.started);
         put_text(&mut body, &self.owner.address);
         put_text(&mut body, &self.owner.host);
-        let header = Header::at(Kind::Fence, at, nonce).encode(body.len() as u64, [&body[..]]);
+        let header = Header::at(Kind::Fence, at, nonce).encode(&body);
         [&header[..], &body[..]].concat().into()
     }
 

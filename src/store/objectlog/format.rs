@@ -99,11 +99,16 @@ impl Header {
         Position { epoch: self.epoch, seq: self.number }
     }
 
-    /// The header of a body of these parts.
-    pub(super) fn encode<'a>(
+    /// The header of a body.
+    pub(super) fn encode(&self, body: &[u8]) -> [u8; HEADER_BYTES] {
+        self.encode_with(body.len() as u64, |crc| crc32c::crc32c_append(crc, body))
+    }
+
+    /// The header of a body of so many bytes. It is told the checksum of what is above, and says that of both.
+    pub(super) fn encode_with(
         &self,
         length: u64,
-        body: impl IntoIterator<Item = &'a [u8]>,
+        with_body: impl FnOnce(u32) -> u32,
     ) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let mut b = &mut bytes[..];
@@ -114,8 +119,7 @@ impl Header {
         b.put_u64(self.number);
         b.put_u64(self.nonce);
         b.put_u64(length);
-        let head = crc32c::crc32c(&bytes[..CRC_AT]);
-        let crc = body.into_iter().fold(head, crc32c::crc32c_append);
+        let crc = with_body(crc32c::crc32c(&bytes[..CRC_AT]));
         bytes[CRC_AT..].copy_from_slice(&crc.to_be_bytes());
         bytes
     }
@@ -287,8 +291,8 @@ pub(super) fn encode_journal(at: Position, nonce: u64, frames: Vec<Frame>) -> Ob
     }
     let records: usize = cuts.iter().map(|cut| cut.records.len()).sum();
     let length = (buffer.len() - HEADER_BYTES + records) as u64;
-    let body = pieces(&buffer, &cuts);
-    let header = Header::at(Kind::Journal, at, nonce).encode(length, body);
+    let header = Header::at(Kind::Journal, at, nonce);
+    let header = header.encode_with(length, |crc| checksum(crc, &buffer, &cuts));
     buffer[..HEADER_BYTES].copy_from_slice(&header);
     let buffer = buffer.freeze();
 
@@ -322,16 +326,15 @@ fn cut(buffer: &mut BytesMut, batch: &Batch) -> Cut {
     Cut { range: from..buffer.len(), records }
 }
 
-/// The body in order.
-fn pieces<'a>(buffer: &'a [u8], cuts: &'a [Cut]) -> impl Iterator<Item = &'a [u8]> {
-    let large = || cuts.iter().filter(|cut| !cut.records.is_empty());
-    let ends = || large().map(|cut| cut.range.end);
-    let last = ends().next_back().unwrap_or(HEADER_BYTES);
-    std::iter::once(HEADER_BYTES)
-        .chain(ends())
-        .zip(large())
-        .flat_map(|(from, cut)| [&buffer[from..cut.range.end], cut.records.as_ref()])
-        .chain(std::iter::once(&buffer[last..]))
+/// The checksum of what has `crc`, with the body behind it.
+fn checksum(crc: u32, buffer: &[u8], cuts: &[Cut]) -> u32 {
+    let (mut crc, mut from) = (crc, HEADER_BYTES);
+    for Cut { range, records } in cuts.iter().filter(|cut| !cut.records.is_empty()) {
+        crc = crc32c::crc32c_append(crc, &buffer[from..range.start]);
+        crc = batch::append_checksum(crc, &buffer[range.clone()], records);
+        from = range.end;
+    }
+    crc32c::crc32c_append(crc, &buffer[from..])
 }
 
 fn stored(buffer: &Bytes, batch: &Batch, cut: Cut) -> Stored {
@@ -553,6 +556,7 @@ mod tests {
         let before = HEADER_BYTES + of_small + FRAME_BYTES + head;
         assert_eq!(lens, [before, records.len(), of_small]);
         assert_eq!((parts[1].as_ptr(), parts[1].len()), (records.as_ptr(), records.len()));
+        assert!(decode_journal(&flat(&parts)).is_ok(), "the checksum is right");
 
         let [_, _, large, _, _] = &commit.stored[..] else { panic!("five batches") };
         assert_eq!(large.tail.as_ptr(), records.as_ptr());
@@ -589,7 +593,7 @@ mod tests {
             }
             for kind in [Kind::Journal, Kind::Fence, Kind::Segment, Kind::Checkpoint] {
                 let header = Header { version: VERSION, kind, epoch: 1, number: 1, nonce: 1 };
-                let head = header.encode(body.len() as u64, [&body[..]]);
+                let head = header.encode(&body);
                 let decoded = decode_journal(&[&head[..], &body[..]].concat().into());
                 assert!(decoded.is_err() || body.is_empty() || kind == Kind::Fence);
             }

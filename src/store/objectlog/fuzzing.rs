@@ -47,7 +47,7 @@ fn sealed(kind: Kind, body: &[u8]) -> Bytes {
 }
 
 fn sealed_as(header: Header, body: &[u8]) -> Bytes {
-    let header = header.encode(body.len() as u64, [body]);
+    let header = header.encode(body);
     [&header[..], body].concat().into()
 }
 

@@ -24,6 +24,7 @@ use super::log::FramePlace;
 use super::referring::Referred;
 use super::state::Entry;
 use crate::protocol::wire::Uuid;
+use crate::record::batch::append_checksum;
 use crate::store::PartitionId;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::collections::BTreeMap;
@@ -345,8 +346,7 @@ impl Builder {
         chunk.length += piece.length as u32;
         for batch in batches {
             chunk.max_timestamp = chunk.max_timestamp.max(batch.max_timestamp);
-            chunk.crc = crc32c::crc32c_append(chunk.crc, &batch.head);
-            chunk.crc = crc32c::crc32c_append(chunk.crc, &batch.tail);
+            chunk.crc = append_checksum(chunk.crc, &batch.head, &batch.tail);
             range.bytes += batch.len() as u64;
             range.index.end_offset = batch.last_offset + 1;
         }
@@ -387,7 +387,7 @@ impl Builder {
             let indexes = both.map(|(entry, index)| (entry, Arc::new(index))).collect();
             Referring { name: self.name, referred: Referred::from(self.referred), indexes }
         });
-        let head = header.encode(self.bytes - HEADER_BYTES as u64, []);
+        let head = header.encode_with(self.bytes - HEADER_BYTES as u64, |crc| crc);
         self.parts[0] = Bytes::copy_from_slice(&head);
         Segment { name: self.name, parts: self.parts, entries, referring }
     }
@@ -398,7 +398,7 @@ mod tests {
     use super::*;
     use crate::store::objectlog::format::{self, split_batches};
     use crate::store::objectlog::keys::Position;
-    use crate::store::objectlog::samples::{batches, flat, frame, partition};
+    use crate::store::objectlog::samples::{batches, flat, frame, large_batch, partition};
 
     /// Batches of ten records, as a commit stores them.
     fn stored(base_offset: i64, count: usize) -> Vec<Stored> {
@@ -436,6 +436,18 @@ mod tests {
             assert!(batches.iter().any(|b| (b.base_offset..=b.last_offset).contains(&offset)));
             assert_eq!(index.end_of(chunk), batches[batches.len() - 1].last_offset + 1);
         }
+    }
+
+    #[test]
+    fn a_chunk_has_the_checksum_of_its_bytes_however_long_its_batches_are() {
+        let batches = [batches(0, &[2]), vec![large_batch(2)], batches(3, &[1])].concat();
+        let object = format::encode_journal(Position::default(), 1, vec![frame(1, batches)]);
+        let mut builder = Builder::new(Name::default(), 1, 0);
+        builder.add(partition(0), &object.commit.stored);
+        let index = builder.ranges[0].index.clone();
+        let bytes = flat(&builder.finish().parts).slice(HEADER_BYTES..);
+        let [chunk] = index.chunks[..] else { panic!("one chunk") };
+        assert_eq!(chunk.crc, crc32c::crc32c(&bytes[..chunk.length as usize]));
     }
 
     #[test]

@@ -248,7 +248,7 @@ pub(in crate::store::objectlog) fn finish(
     nonce: u64,
 ) -> Bytes {
     let body = &object[HEADER_BYTES..];
-    let header = Header::numbered(kind, number, nonce).encode(body.len() as u64, [body]);
+    let header = Header::numbered(kind, number, nonce).encode(body);
     object[..HEADER_BYTES].copy_from_slice(&header);
     object.freeze()
 }
@@ -313,7 +313,7 @@ mod tests {
     /// An object with another body, its header right.
     fn with_body(object: &Bytes, body: &[u8]) -> Bytes {
         let (header, ..) = Header::read(object).unwrap();
-        let header = header.encode(body.len() as u64, [body]);
+        let header = header.encode(body);
         [&header, body].concat().into()
     }
 
