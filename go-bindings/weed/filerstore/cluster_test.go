@@ -129,7 +129,7 @@ func setRule(t *testing.T, o *Objects, text string) {
 	}
 }
 
-func TestAMasterThatAssignsNothingYetStopsNoSmallPut(t *testing.T) {
+func TestAMasterThatAssignsNothingYetStopsNoCommit(t *testing.T) {
 	s := weedtest.Own(t, "")
 	o := openOn(t, s)
 	put(t, o, "journal/1/0000000001/0", random(60_000))
@@ -138,18 +138,34 @@ func TestAMasterThatAssignsNothingYetStopsNoSmallPut(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, o, "journal/1/0000000001/1", nil) // Waits for the filer.
-	back := time.Now()
-	content := random(60_000)
-	put(t, o, "journal/1/0000000002/0", content) // A directory that has no ids.
-	if took := time.Since(back); took > 2*time.Second {
-		t.Errorf("a put waited %s for the master", took)
+	inEntry := func(key string) bool {
+		t.Helper()
+		path, _ := o.path(key)
+		entry, _, err := o.find(t.Context(), path)
+		if err != nil || entry == nil {
+			t.Fatalf("entry of %s is %v, error %v", key, entry, err)
+		}
+		return len(entry.Content) > 0
 	}
-	if !bytes.Equal(get(t, o, "journal/1/0000000002/0", 9, 50_000), content[9:50_009]) {
-		t.Error("other bytes came back")
+	// A directory that has no ids.
+	for i, size := range []int{60_000, 1 << 20, inlineAtMost} {
+		key, content := fmt.Sprintf("journal/1/0000000002/%d", i), random(size)
+		put(t, o, key, content)
+		if !inEntry(key) {
+			t.Errorf("%d bytes waited for the master", size)
+		}
+		if !bytes.Equal(get(t, o, key, 9, 50_000), content[9:50_009]) {
+			t.Errorf("%d bytes: other ones came back", size)
+		}
 	}
-	put(t, o, "journal/1/0000000003/0", random(1<<20))
-	if time.Since(back) < time.Second {
-		t.Error("the master assigned at once: this test shows nothing")
+	o.inlined.Store(inlineTogether)
+	put(t, o, "journal/1/0000000002/3", random(60_000))
+	put(t, o, "journal/1/0000000002/4", random(1<<20))
+	if small, large := inEntry("journal/1/0000000002/3"), inEntry("journal/1/0000000002/4"); !small || large {
+		t.Errorf("with all taken that entries may: in its entry is what is small %t, what is large %t", small, large)
+	}
+	if left := o.inlined.Load(); left != 0 {
+		t.Errorf("%d bytes count as in entries, though the master assigns", left)
 	}
 }
 

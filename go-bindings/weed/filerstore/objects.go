@@ -20,6 +20,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -37,11 +38,15 @@ const (
 	// metadata log, at create and at delete, so more is cheaper as a chunk: BenchmarkPutNew.
 	inlineBelow = 4 << 10
 
-	// For some 15 s after a master has started it assigns no file ids. Content up to this goes to the
-	// entry then, so that the journal does not stand still. Much more would fill the filer's memory:
-	// its metadata log needs file ids too.
-	inlineAtMost  = 64 << 10
-	patienceForID = 250 * time.Millisecond
+	// For some 15 s after a master has started it assigns no file ids, and no setting changes that.
+	// Content of these sizes goes to the entry then, so that the journal does not stand still: what is
+	// small always, what is larger until it is this much. The filer keeps it in memory meanwhile, as
+	// its metadata log needs file ids too. An entry must fit in the 4 MiB that gRPC clients take
+	// without being told otherwise.
+	smallInline    = 64 << 10
+	inlineAtMost   = 4<<20 - 4<<10
+	inlineTogether = 64 << 20
+	patienceForID  = 250 * time.Millisecond
 
 	chunkBytes = 8 << 20
 
@@ -80,6 +85,7 @@ type Objects struct {
 	options Options
 	filers  *filers
 	ids     *fileIDs
+	inlined atomic.Int64 // Bytes that went to entries since there was a file id.
 
 	// What goes on after a call returned.
 	background sync.WaitGroup
@@ -156,14 +162,25 @@ func (o *Objects) PutNew(ctx context.Context, key string, parts [][]byte) (creat
 	if size < inlineBelow {
 		return o.create(ctx, path, size, join(parts, size), nil)
 	}
-	uploads, err := o.upload(ctx, path, parts, size)
+	inlines, patience := o.mayInline(size), o.options.Timeout
+	if inlines {
+		patience = patienceForID
+	}
+	uploads, err := o.upload(ctx, path, parts, size, patience)
 	switch {
-	case errors.Is(err, errNoFileID) && size <= inlineAtMost:
+	case errors.Is(err, errNoFileID) && inlines:
+		o.inlined.Add(int64(size))
 		return o.create(ctx, path, size, join(parts, size), nil)
 	case err != nil:
 		return false, fmt.Errorf("put %s: %w", key, err)
 	}
+	o.inlined.Store(0)
 	return o.create(ctx, path, size, nil, uploads)
+}
+
+// mayInline is whether content goes to the entry when there is no file id for it.
+func (o *Objects) mayInline(size int) bool {
+	return size <= smallInline || size <= inlineAtMost && o.inlined.Load()+int64(size) <= inlineTogether
 }
 
 // create makes the entry of what is its content or was uploaded, unless the path exists.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
 )
@@ -184,7 +185,7 @@ func TestALostPutDeletesItsChunks(t *testing.T) {
 	o := open(t)
 	put(t, o, "segment/1/one", nil)
 	path, _ := o.path("segment/1/one")
-	uploads, err := o.upload(t.Context(), path, [][]byte{random(9 << 20)}, 9<<20)
+	uploads, err := o.upload(t.Context(), path, [][]byte{random(9 << 20)}, 9<<20, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,9 @@ type upload struct {
 	chunk *filer_pb.FileChunk
 }
 
-// upload writes parts to volume servers. When it fails no chunk stays, as far as that is known.
-func (o *Objects) upload(ctx context.Context, path util.FullPath, parts [][]byte, size int) ([]upload, error) {
+// upload writes parts to volume servers, and waits for file ids as long as patience. When it fails no
+// chunk stays, as far as that is known.
+func (o *Objects) upload(ctx context.Context, path util.FullPath, parts [][]byte, size int, patience time.Duration) ([]upload, error) {
 	loan := new(loan)
 	defer loan.end()
 	ctx, cancel := context.WithCancel(ctx)
@@ -36,7 +37,7 @@ func (o *Objects) upload(ctx context.Context, path util.FullPath, parts [][]byte
 	err := inParallel(len(uploads), func(i int) error {
 		offset := i * chunkBytes
 		length := min(chunkBytes, size-offset)
-		done, err := o.uploadChunk(ctx, path, loan, cut(parts, offset, length), length)
+		done, err := o.uploadChunk(ctx, path, loan, cut(parts, offset, length), length, patience)
 		if err != nil {
 			cancel() // One chunk that is missing makes the others useless.
 			return err
@@ -57,11 +58,7 @@ func (o *Objects) upload(ctx context.Context, path util.FullPath, parts [][]byte
 // uploadChunk writes one chunk under a fresh file id. It tries a second volume when the first one
 // did not take it: file ids are assigned ahead, and a volume may have become full or read-only
 // since. That is safe, as no entry names the chunk yet.
-func (o *Objects) uploadChunk(ctx context.Context, path util.FullPath, loan *loan, parts [][]byte, length int) (upload, error) {
-	patience := o.options.Timeout
-	if length <= inlineAtMost {
-		patience = patienceForID
-	}
+func (o *Objects) uploadChunk(ctx context.Context, path util.FullPath, loan *loan, parts [][]byte, length int, patience time.Duration) (upload, error) {
 	var refused error
 	for range 2 {
 		id, err := o.ids.take(ctx, path, o.collection(path), length, patience)
