@@ -9,7 +9,7 @@
 //	PutNew ─▶ file ids (assigned in batches) ─▶ PUT chunks (in parallel) ─▶ CreateEntry, o_excl
 //	Get    ─▶ LookupDirectoryEntries (entry, places, tokens) ─▶ GET ranges of chunks
 //	List   ─▶ ListEntries, directory by directory, in the order of keys
-//	Delete ─▶ DeleteEntry, which also deletes the chunks
+//	Delete ─▶ ObjectTransactionBatch of deletions, which also delete the chunks
 package filerstore
 
 import (
@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,8 +55,11 @@ const (
 	// at 1,000 chunks of this size.
 	maxObjectBytes = 512 * chunkBytes
 
-	// How many chunks of one object, or entries of one Delete, are under way at once.
+	// How many chunks of one object are under way at once.
 	parallel = 4
+
+	// How many objects one request deletes: a few milliseconds of the filer's.
+	deleteBatch = 32
 
 	// The names of the filer's entries: longer ones are refused by common stores.
 	maxNameBytes = 255
@@ -261,28 +265,57 @@ func (o *Objects) lost(ctx context.Context, path util.FullPath, uploads []upload
 }
 
 // Delete removes objects. A key that does not exist is no error.
+//
+// Nobody waits for a deletion, and commits share the filer with it: after each batch it leaves the
+// filer alone for as long as the batch took. Thousands of small commits are deleted at a time.
 func (o *Objects) Delete(ctx context.Context, keys []string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.options.Timeout)
 	defer cancel()
-	return inParallel(len(keys), func(i int) error {
-		path, err := o.path(keys[i])
+	var failed []error
+	for batch := range slices.Chunk(keys, deleteBatch) {
+		began := time.Now()
+		if err := o.deleteBatch(ctx, batch); err != nil {
+			failed = append(failed, err)
+		}
+		if len(batch) == deleteBatch {
+			sleep(ctx, time.Since(began))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// deleteBatch is one request, in which each deletion succeeds or fails on its own.
+func (o *Objects) deleteBatch(ctx context.Context, keys []string) error {
+	request := &filer_pb.ObjectTransactionBatchRequest{}
+	for _, key := range keys {
+		path, err := o.path(key)
 		if err != nil {
 			return err
 		}
 		directory, name := path.DirAndName()
-		var response *filer_pb.DeleteEntryResponse
-		err = o.filers.call(ctx, func(client filer_pb.SeaweedFilerClient) (err error) {
-			response, err = client.DeleteEntry(ctx, &filer_pb.DeleteEntryRequest{Directory: directory, Name: name, IsDeleteData: true})
-			return err
+		request.Transactions = append(request.Transactions, &filer_pb.ObjectTransactionRequest{
+			LockKey:   string(path),
+			Mutations: []*filer_pb.ObjectMutation{{Type: filer_pb.ObjectMutation_DELETE, Directory: directory, Name: name, IsDeleteData: true}},
 		})
-		if err == nil && response.Error != "" {
-			err = errors.New(response.Error)
-		}
-		if err != nil {
-			return fmt.Errorf("delete %s: %w", path, err)
-		}
-		return nil
+	}
+	var response *filer_pb.ObjectTransactionBatchResponse
+	err := o.filers.call(ctx, func(client filer_pb.SeaweedFilerClient) (err error) {
+		response, err = client.ObjectTransactionBatch(ctx, request)
+		return err
 	})
+	if err == nil && len(response.Responses) != len(keys) {
+		err = fmt.Errorf("%d answers to %d deletions", len(response.Responses), len(keys))
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s and %d more: %w", keys[0], len(keys)-1, err)
+	}
+	var failed []error
+	for i, one := range response.Responses {
+		if one.Error != "" {
+			failed = append(failed, fmt.Errorf("delete %s: %s", keys[i], one.Error))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // path is where the object of a key is on the filer. A key that the filer would store under

@@ -368,6 +368,24 @@ func TestDeletedObjectsAreGone(t *testing.T) {
 	put(t, o, keys[0], []byte("again"))
 }
 
+func TestADeletionThatFailsKeepsNoOther(t *testing.T) {
+	o := open(t)
+	var keys []string
+	for i := range 3 * deleteBatch {
+		keys = append(keys, fmt.Sprintf("journal/1/0000000001/%020d", i))
+		put(t, o, keys[i], nil)
+	}
+	put(t, o, "journal/1/0000000002/0", nil)
+	// A directory that is not empty, between the keys.
+	err := o.Delete(t.Context(), slices.Insert(slices.Clone(keys), deleteBatch+7, "journal/1/0000000002"))
+	if err == nil || !strings.Contains(err.Error(), "journal/1/0000000002") {
+		t.Errorf("the error is %v", err)
+	}
+	if got := list(t, o, "", "", 1000); !slices.Equal(got, []string{"journal/1/0000000002/0"}) {
+		t.Errorf("listed are %v", got)
+	}
+}
+
 func TestKeysThatAreNoPathAreRefused(t *testing.T) {
 	o := open(t)
 	for _, key := range []string{"", "/", "/a", "a/", "a//b", "a/../b", ".", "..", "a/.", "a\x00", "\xff", strings.Repeat("x", 256)} {
