@@ -89,6 +89,7 @@ type Objects struct {
 	options Options
 	filers  *filers
 	ids     *fileIDs
+	known   known
 	inlined atomic.Int64 // Bytes that went to entries since there was a file id.
 
 	// What goes on after a call returned.
@@ -313,7 +314,9 @@ func (o *Objects) deleteBatch(ctx context.Context, keys []string) error {
 	for i, one := range response.Responses {
 		if one.Error != "" {
 			failed = append(failed, fmt.Errorf("delete %s: %s", keys[i], one.Error))
+			continue
 		}
+		o.known.forget(util.FullPath(request.Transactions[i].LockKey))
 	}
 	return errors.Join(failed...)
 }

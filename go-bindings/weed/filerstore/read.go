@@ -25,6 +25,16 @@ func (o *Objects) Get(ctx context.Context, key string, offset, length int64, all
 	ctx, cancel := context.WithTimeout(ctx, o.options.Timeout)
 	defer cancel()
 
+	// Who reads on behind the beginning has met the object before. The beginning, and the whole, tell
+	// whether it is there, and that the filer is always asked.
+	readsOn := offset > 0 && length >= 0
+	if object, found := o.known.of(path); found && readsOn {
+		data = allocate(alloc, clamp(size(object.entry), offset, length))
+		if err = o.read(ctx, object.entry, object.where, offset, data); err == nil {
+			return data, true, nil
+		}
+		o.known.forget(path)
+	}
 	// An object never changes, but its chunks may go to other servers while they are read, or be
 	// deleted with it. The second look tells which.
 	for range 2 {
@@ -32,8 +42,11 @@ func (o *Objects) Get(ctx context.Context, key string, offset, length int64, all
 		if lookupErr != nil || entry == nil {
 			return nil, false, lookupErr
 		}
-		if data == nil {
-			data = allocate(alloc, clamp(size(entry), offset, length))
+		if readsOn {
+			o.known.remember(path, entry, where)
+		}
+		if n := clamp(size(entry), offset, length); data == nil || int64(len(data)) != n {
+			data = allocate(alloc, n)
 		}
 		if err = o.read(ctx, entry, where, offset, data); err == nil {
 			return data, true, nil
