@@ -108,7 +108,7 @@ for name in "${brokers[@]}"; do
   port=$((port + 30))
 done
 
-# A JVM needs load to become fast, and a master of SeaweedFS assigns room for large objects only from 15 s after its start on.
+# A JVM needs load to become fast, and what a master of SeaweedFS has no file ids for in its first 15 s goes another way than later.
 for name in "${brokers[@]}"; do
   "$data/peers" -duration 30s -max-bytes 33554432 round "$name" "${address[$name]}" produce-1 >>"$data/warm.json"
   [[ $name == kafka* ]] || continue
