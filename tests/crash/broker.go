@@ -114,10 +114,16 @@ func (b *broker) processes() (pids []int) {
 		_, rest, _ := strings.Cut(string(text), ") ")
 		var state string
 		var parent, group int
-		if n, _ := fmt.Sscan(rest, &state, &parent, &group); n == 3 && group == b.process.Process.Pid && state != "Z" && state != "X" {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			pids = append(pids, pid)
+		if n, _ := fmt.Sscan(rest, &state, &parent, &group); n != 3 || group != b.process.Process.Pid {
+			continue
 		}
+		// The first thread may be gone before others, which keep the sockets open.
+		threads, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "task/*"))
+		if (state == "Z" || state == "X") && len(threads) <= 1 {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		pids = append(pids, pid)
 	}
 	return pids
 }
