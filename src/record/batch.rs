@@ -167,10 +167,13 @@ impl Header {
     }
 }
 
-/// A slice keeps its whole buffer alive. So what is less than half of its buffer is copied if it is
-/// kept; one large batch, alone in its frame, is not.
+/// What is less than this part of its buffer is copied if it is kept.
+const LEAST_PART: usize = 8;
+
+/// A slice keeps its whole buffer alive. So a small part of a buffer is copied if it is kept; the few large
+/// batches of one frame are not, as all of them are kept, unless some are refused.
 pub fn detached(slice: Bytes, buffer_bytes: usize) -> Bytes {
-    match slice.len() < buffer_bytes / 2 {
+    match slice.len() < buffer_bytes / LEAST_PART {
         true => Bytes::copy_from_slice(&slice),
         false => slice,
     }
@@ -469,7 +472,7 @@ mod tests {
             drop(batch.clone());
             (frame.is_unique(), batch.len())
         };
-        assert_eq!(split(1000), (true, 300));
-        assert_eq!(split(400), (false, 300), "copying would save too little");
+        assert_eq!(split(2400), (true, 300));
+        assert_eq!(split(1900), (false, 300), "copying would save too little");
     }
 }

@@ -108,10 +108,6 @@ pub(super) struct Taken {
 /// So many bytes of small batches become one slice.
 const GATHERED_BYTES: usize = 64 << 10;
 
-/// A slice keeps all of its block's bytes in memory as long as a client takes to read it. So what is
-/// less than this part of them is copied.
-const LEAST_PART: usize = 4;
-
 impl Taken {
     pub(super) fn new(next: i64, max_bytes: usize, at_least_one: bool) -> Self {
         let (slices, gathered) = (Vec::new(), Vec::new());
@@ -198,7 +194,7 @@ impl Taken {
         let behind = fits.max(first + 1);
         let end = run.ends[behind - 1].1;
         self.left = self.left.saturating_sub(end - begin);
-        self.push(detached(run.bytes.slice(begin..end), run.bytes.len() * 2 / LEAST_PART));
+        self.push(detached(run.bytes.slice(begin..end), run.bytes.len()));
         behind == run.ends.len()
     }
 }
@@ -245,9 +241,9 @@ mod tests {
         let all: Vec<u8> = batches(0, &[10; 9]).iter().flat_map(|batch| batch.to_bytes()).collect();
         let bytes = Bytes::from(all);
         let block = Block::Run(Arc::new(Run::new(bytes.clone(), 0, 90).unwrap()));
-        let mut taken = Taken::new(0, bytes.len() / 4, true);
+        let mut taken = Taken::new(0, bytes.len() / 8, true);
         taken.take(&block, 90);
-        assert_eq!(taken.into_slices(), [bytes.slice(..bytes.len() / 9 * 2)]);
+        assert_eq!(taken.into_slices(), [bytes.slice(..bytes.len() / 9)]);
         drop(block);
         assert!(bytes.is_unique());
     }
