@@ -1,10 +1,11 @@
 //! What must not be done, and only faults do: each breaks one rule of the journal.
 
 use super::format;
-use super::journal::{Group, Inner, Journal, Sent};
+use super::journal::{Inner, Journal};
 use super::log::{FramePlace, Log};
 use super::putting::{self, Resolved};
 use super::state::Image;
+use super::writing::{Group, Sent};
 use crate::store::PartitionId;
 use std::sync::MutexGuard;
 use tokio::task::JoinSet;

@@ -1,4 +1,4 @@
-//! The owner's side of the journal: group commits, several puts in flight, committed in order.
+//! The owner's side of the journal: what was submitted, and what became of it.
 //!
 //! ```text
 //!  append ─▶ queue ─▶ sent (at a place, its bytes fixed) ─▶ won ─▶ committed
@@ -12,20 +12,18 @@
 use super::Options;
 use super::ahead::Reads;
 use super::faults::Rule;
-use super::format::{self, Body, Frame, Object, Placed};
+use super::format::{Body, Frame};
 use super::keys::{Keys, Position};
 use super::log::Log;
 use super::opening::Opening;
-use super::putting::{self, Outcome};
+use super::riders::Riders;
+use super::writing::Sent;
 use crate::record::batch::Batch;
 use crate::store::objects::Objects;
 use crate::store::{EpochStart, Opened, PartitionId, Result, State, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::task::JoinSet;
-use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 /// The most that one object may hold; clients' requests are far smaller.
@@ -39,10 +37,10 @@ pub(super) struct Journal {
     pub keys: Keys,
     pub epoch: i32,
     /// Of the whole store.
-    state: watch::Sender<State>,
+    pub state: watch::Sender<State>,
     inner: Mutex<Inner>,
     /// Something to do for the writer.
-    submitted: Notify,
+    pub submitted: Notify,
     /// Something to read ahead.
     pub ahead: Notify,
     /// Something was committed, or this process was fenced. It wakes in the order of waiting: a
@@ -57,11 +55,12 @@ pub(super) struct Journal {
 pub(super) struct Inner {
     pub log: Log,
     /// The log ends with what is submitted, where they are not the committed ones.
-    assigned: BTreeMap<PartitionId, i64>,
+    pub assigned: BTreeMap<PartitionId, i64>,
     /// Partitions of which an append was refused; its caller knows when the mark is dropped.
     refused: BTreeMap<PartitionId, Weak<()>>,
     pub queue: VecDeque<Submitted>,
     pub queued_bytes: usize,
+    pub riders: Riders,
     /// Objects at places from `log.image.position` on, in order.
     pub sent: VecDeque<Sent>,
     /// The first place that was not sent.
@@ -69,7 +68,7 @@ pub(super) struct Inner {
     /// When the last put or look began that proved that nobody took over.
     pub proof: Instant,
     pub is_fenced: bool,
-    closing: bool,
+    pub closing: bool,
     pub reads: Reads,
 }
 
@@ -88,35 +87,11 @@ impl Submitted {
     }
 }
 
-pub(super) struct Sent {
-    pub object: Object,
-    pub at: Position,
-    pub done: Vec<Done>,
-    pub won: bool,
-}
-
-/// What becomes one object.
-pub(super) struct Group {
-    pub at: Position,
-    pub frames: Vec<Frame>,
-    pub done: Vec<Done>,
-}
-
-/// Whoever waits for a frame, until there is an answer.
-type Done = Option<oneshot::Sender<Result<i64>>>;
-
 /// Why an append was not submitted. Until the first one is dropped, nothing is appended to the
 /// partition: a batch behind the refused one must not come before it.
 pub(super) struct Refused {
     pub error: StoreError,
     _is_first: Option<Arc<()>>,
-}
-
-/// How the writer ended.
-pub(super) enum End {
-    Closed,
-    Fenced,
-    Failed(String),
 }
 
 impl Journal {
@@ -141,6 +116,7 @@ impl Journal {
             refused: BTreeMap::new(),
             queue: VecDeque::new(),
             queued_bytes: 0,
+            riders: Riders::default(),
             sent: VecDeque::new(),
             next,
             proof,
@@ -289,165 +265,10 @@ impl Journal {
         }
     }
 
-    /// The writer. Ends when this process is fenced, or closed and all is stored; who waits still
-    /// is answered then.
-    pub(super) async fn run(self: Arc<Self>) -> End {
-        let end = self.write().await;
-        let error = if matches!(end, End::Fenced) { StoreError::Fenced } else { ended() };
-        let mut inner = self.lock();
-        inner.closing = true;
-        inner.assigned.clear();
-        let sent = std::mem::take(&mut inner.sent).into_iter().flat_map(|sent| sent.done).flatten();
-        let queued = std::mem::take(&mut inner.queue).into_iter().map(|submitted| submitted.done);
-        for done in sent.chain(queued) {
-            // Who no longer waits needs no answer.
-            let _ = done.send(Err(error.clone()));
-        }
-        drop(inner);
-        self.progress.notify_waiters();
-        end
-    }
-
-    async fn write(&self) -> End {
-        let mut puts = JoinSet::new();
-        loop {
-            while let Some(group) = self.group() {
-                self.send(&mut puts, group);
-                // A store that is done at once must not keep this thread from all else.
-                consume_budget().await;
-            }
-            if self.lock().is_fenced {
-                return End::Fenced;
-            }
-            if puts.is_empty() && self.is_closed() {
-                return End::Closed;
-            }
-            tokio::select! {
-                biased;
-                Some(resolved) = puts.join_next() => match resolved {
-                    Ok(resolved) => self.resolve(&mut puts, resolved),
-                    Err(panic) => return End::Failed(format!("a put ended early: {panic}")),
-                },
-                () = self.submitted.notified() => {}
-            }
-        }
-    }
-
-    /// Takes what waits for the next place, if a put may begin.
-    fn group(&self) -> Option<Group> {
-        let mut inner = self.lock();
-        let is_full = inner.sent.len() >= self.options.puts_in_flight;
-        let is_little = inner.queued_bytes < self.options.beside_bytes && !inner.sent.is_empty();
-        if inner.is_fenced || is_full || is_little || inner.queue.is_empty() {
-            return None;
-        }
-        let mut group = Group { at: inner.next, frames: Vec::new(), done: Vec::new() };
-        let mut bytes = 0;
-        while let Some(front) = inner.queue.front() {
-            bytes += front.frame.stored_bytes();
-            if !group.frames.is_empty() && bytes > self.options.commit_bytes {
-                break;
-            }
-            let Some(submitted) = inner.queue.pop_front() else { break };
-            inner.queued_bytes -= submitted.bytes();
-            group.frames.push(submitted.frame);
-            group.done.push(Some(submitted.done));
-        }
-        inner.next = group.at.next();
-        self.options.metrics.waiting_bytes.set(inner.queued_bytes as u64);
-        Some(group)
-    }
-
-    pub(super) fn send(&self, puts: &mut JoinSet<putting::Resolved>, group: Group) {
-        let Group { at, frames, done } = group.side_by_side();
-        let object = format::encode_journal(at, self.nonce, frames);
-        let (objects, key) = (self.objects.clone(), self.keys.journal(at));
-        let put = putting::put(objects, at, key, object.parts.clone(), self.options.faults);
-        {
-            let mut inner = self.lock();
-            if !self.options.faults.keep(Rule::VisibleAfterCommit) {
-                inner.log.take(at, object.bytes, object.commit.clone());
-            }
-            inner.sent.push_back(Sent { object, at, done, won: false });
-        }
-        // A store that is done at once needs no task that waits for it.
-        let mut put = Box::pin(put);
-        match put.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(resolved) => self.resolve(puts, resolved),
-            Poll::Pending => drop(puts.spawn(put)),
-        }
-    }
-
-    fn resolve(&self, puts: &mut JoinSet<putting::Resolved>, resolved: putting::Resolved) {
-        let mut inner = self.lock();
-        if inner.is_fenced {
-            return;
-        }
-        let Some(i) = inner.sent.iter().position(|sent| sent.at == resolved.at) else {
-            unreachable!("a put is resolved once, and its place is sent until then");
-        };
-        match resolved.outcome {
-            Outcome::Ours => {
-                self.options.metrics.commit_time.observe(resolved.began.elapsed());
-                inner.proof = inner.proof.max(resolved.began);
-                inner.sent[i].won = true;
-                if !self.options.faults.keep(Rule::AckInOrder) {
-                    inner.sent[i].answer_early();
-                }
-                self.commit(&mut inner);
-            }
-            Outcome::Foreign(object) if self.options.faults.keep(Rule::StopWhenFenced) => {
-                drop(inner);
-                self.fence(&object);
-            }
-            Outcome::Foreign(_) => self.send_behind(inner, puts, i),
-            Outcome::Absent => self.regroup(inner, puts, i),
-        }
-    }
-
-    /// Commits, in order, what is certain.
-    fn commit(&self, inner: &mut Inner) {
-        while inner.sent.front().is_some_and(|sent| sent.won)
-            && let Some(mut sent) = inner.sent.pop_front()
-        {
-            self.options.metrics.commits.increment();
-            self.options.metrics.commit_bytes.add(sent.object.bytes);
-            let commit = std::mem::take(&mut sent.object.commit);
-            let ends: Vec<_> = commit.frames.iter().filter_map(end_of).collect();
-            sent.answers_of(&commit.frames);
-            if self.options.faults.keep(Rule::VisibleAfterCommit) {
-                inner.log.take(sent.at, sent.object.bytes, commit);
-            }
-            for (partition, end) in ends {
-                if inner.assigned.get(&partition) == Some(&end) {
-                    inner.assigned.remove(&partition);
-                }
-            }
-        }
-        self.options.metrics.depth_bytes.set(inner.log.untiered_bytes);
-        self.progress.notify_waiters();
-    }
-
-    /// Another process took over: nothing more is taken or answered, for good.
-    pub(super) fn fence(&self, object: &[u8]) {
-        let owner = putting::owner_of(object);
-        tracing::warn!(address = owner.address, pid = owner.pid, "another process took over");
-        // First, so that who is told that it must look for another owner finds it.
-        self.state.send_replace(State::Fenced(owner));
-        self.lock().is_fenced = true;
-        self.submitted.notify_one();
-        self.progress.notify_waiters();
-    }
-
     /// Takes nothing more; the writer ends when all is stored.
     pub(super) fn close(&self) {
         self.lock().closing = true;
         self.submitted.notify_one();
-    }
-
-    fn is_closed(&self) -> bool {
-        let inner = self.lock();
-        inner.closing && inner.queue.is_empty()
     }
 }
 
@@ -472,26 +293,6 @@ impl Inner {
         }
         Refused { error, _is_first: is_first }
     }
-}
-
-impl Sent {
-    pub(super) fn answers_of(&mut self, frames: &[Placed]) {
-        for (done, placed) in self.done.iter_mut().zip(frames) {
-            let offset = match &placed.frame.body {
-                Body::Batches { base_offset, .. } => *base_offset,
-                Body::LogStart(offset) => *offset,
-            };
-            if let Some(done) = done.take() {
-                // Who no longer waits needs no answer.
-                let _ = done.send(Ok(offset));
-            }
-        }
-    }
-}
-
-fn end_of(placed: &Placed) -> Option<(PartitionId, i64)> {
-    let Body::Batches { batches, .. } = &placed.frame.body else { return None };
-    batches.last().map(|batch| (placed.frame.partition, batch.header.next_offset()))
 }
 
 pub(super) fn ended() -> StoreError {

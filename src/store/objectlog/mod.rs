@@ -30,6 +30,7 @@ mod reading;
 mod referring;
 pub mod registration;
 mod rewriting;
+mod riders;
 #[cfg(test)]
 mod samples;
 mod segment;
@@ -37,6 +38,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod tiering;
+mod writing;
 
 pub use faults::{Faults, Rule};
 pub use options::Options;
@@ -50,7 +52,7 @@ use super::{
 use crate::protocol::wire::Uuid;
 use crate::record::batch::Batch;
 use bytes::Bytes;
-use journal::{End, Journal};
+use journal::Journal;
 use keys::Keys;
 use metadata::Metadata;
 use opening::Opener;
@@ -64,6 +66,7 @@ use tiering::Tiering;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
+use writing::End;
 
 /// [`Storage`] on [`Objects`].
 ///

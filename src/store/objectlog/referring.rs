@@ -4,12 +4,12 @@
 use super::block::Block;
 use super::cache::Place;
 use super::format::Stored;
-use super::journal::Group;
 use super::keys::{Name, Position};
 use super::log::{FramePlace, Log};
 use super::reading::{INDEX_OWN_BYTES, Stretch, index_of};
 use super::segment::Referring;
 use super::state::Image;
+use super::writing::Group;
 use crate::store::PartitionId;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::time::Instant;
 
 const TOPIC: Uuid = Uuid([7; 16]);
 
@@ -754,6 +755,42 @@ async fn little_waits_for_the_put_in_flight_and_much_does_not() {
     objects.gate.send_replace(true);
     assert_eq!((first.await, little.await, much.await, last.await), (Ok(0), Ok(1), Ok(2), Ok(22)));
     assert_eq!(begun().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_little_commit_waits_a_moment_for_those_who_were_answered() {
+    let objects = Arc::new(Gated { puts_are_gated: true, ..Gated::default() });
+    objects.gate.send_replace(true);
+    let log = ObjectLog::start(objects.clone(), Options { beside_bytes: 1_000, ..options() });
+    log.state().wait_for(|state| *state == State::Serving).await.unwrap();
+    log.create_topic(topic()).await.unwrap();
+    let puts = || objects.puts.load(Ordering::Relaxed);
+    let append =
+        |partition_index, base| log.append(partition(partition_index), base, batches(base, &[1]));
+
+    // Two clients whose requests did not meet, and who send again when they are answered.
+    let apart = async |base| {
+        objects.gate.send_replace(false);
+        let first = append(0, base);
+        tokio::task::yield_now().await;
+        let second = append(1, base);
+        objects.gate.send_replace(true);
+        assert_eq!(first.await, Ok(base));
+        second
+    };
+    let (before, second) = (puts(), apart(0).await);
+    let begun = Instant::now();
+    let again = append(0, 1);
+    assert_eq!((second.await, again.await), (Ok(0), Ok(1)));
+    assert_eq!(puts() - before, 2, "they ride together");
+    assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits when all are there");
+    assert_eq!(append(1, 1).await, Ok(1));
+
+    let second = apart(2).await;
+    let begun = Instant::now();
+    assert_eq!(second.await, Ok(2));
+    let waited = begun.elapsed();
+    assert!(!waited.is_zero() && waited < Duration::from_millis(3), "it waited {waited:?} in vain");
 }
 
 #[tokio::test(start_paused = true)]
