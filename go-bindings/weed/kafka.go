@@ -15,6 +15,7 @@ import (
 	"github.com/seaweedfs/seaweedfs/weed/util"
 	flag "github.com/seaweedfs/seaweedfs/weed/util/fla9"
 	"github.com/seaweedfs/seaweedfs/weed/util/grace"
+	"kelp/go-bindings/weed/filerstore"
 	"kelp/go-bindings/weed/gateway"
 )
 
@@ -99,6 +100,7 @@ func changeServer(cmd *command.Command) {
 	cmd.Run = func(cmd *command.Command, args []string) bool {
 		if *starts {
 			cmd.Flag.Set("filer", "true")
+			filerstore.FindLocalFilers()
 			if !given(&cmd.Flag, "volume.max") {
 				// Each collection begins with seven volumes. The filer's own, the journal's and that of
 				// the segments do not fit in the eight that are the default.

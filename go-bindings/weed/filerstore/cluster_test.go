@@ -22,7 +22,6 @@ import (
 	"time"
 
 	upstream "github.com/seaweedfs/seaweedfs/weed/filer"
-	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
 	"github.com/seaweedfs/seaweedfs/weed/security"
 	"github.com/seaweedfs/seaweedfs/weed/util"
 	util_http "github.com/seaweedfs/seaweedfs/weed/util/http"
@@ -120,11 +119,11 @@ func TestTheFilersRuleForThePathCounts(t *testing.T) {
 
 func setRule(t *testing.T, o *Objects, text string) {
 	t.Helper()
-	client, err := o.filers.conn(t.Context())
+	client, err := o.filers.client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := upstream.SaveInsideFiler(t.Context(), filer_pb.NewSeaweedFilerClient(client), upstream.DirectoryEtcSeaweedFS, upstream.FilerConfName, []byte(text)); err != nil {
+	if err := upstream.SaveInsideFiler(t.Context(), client, upstream.DirectoryEtcSeaweedFS, upstream.FilerConfName, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }

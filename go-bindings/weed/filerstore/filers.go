@@ -48,6 +48,7 @@ type filers struct {
 type filer struct {
 	address   pb.ServerAddress
 	conn      *grpc.ClientConn
+	client    filer_pb.SeaweedFilerClient
 	signature int32 // Names the filer's store.
 }
 
@@ -105,7 +106,7 @@ func (f *filers) add(ctx context.Context, address pb.ServerAddress) {
 	}
 	asked, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()
-	configuration, err := filer_pb.NewSeaweedFilerClient(conn).GetFilerConfiguration(asked, &filer_pb.GetFilerConfigurationRequest{})
+	client, configuration, err := meet(asked, conn)
 	if err == nil && configuration.Cipher {
 		err = errors.New("it encrypts volume data (-encryptVolumeData), which Kelp cannot do yet")
 	}
@@ -120,7 +121,7 @@ func (f *filers) add(ctx context.Context, address pb.ServerAddress) {
 		conn.Close()
 		return
 	}
-	f.known = append(f.known, &filer{address, conn, configuration.Signature})
+	f.known = append(f.known, &filer{address, conn, client, configuration.Signature})
 	f.warn()
 	close(f.arrived)
 	f.arrived = make(chan struct{})
@@ -163,11 +164,11 @@ func (o *Objects) Filer(ctx context.Context, request func(filer_pb.SeaweedFilerC
 
 // call makes one request. It is sent once: whether a request arrived that got no answer is not known.
 func (f *filers) call(ctx context.Context, request func(filer_pb.SeaweedFilerClient) error) error {
-	conn, err := f.conn(ctx)
+	client, err := f.client(ctx)
 	if err != nil {
 		return err
 	}
-	return request(filer_pb.NewSeaweedFilerClient(conn))
+	return request(client)
 }
 
 // callAgain makes a request that changes nothing, and sends it again when the connection broke.
@@ -181,8 +182,8 @@ func (f *filers) callAgain(ctx context.Context, request func(filer_pb.SeaweedFil
 	return err
 }
 
-// conn is the connection to use. It waits for the first filer.
-func (f *filers) conn(ctx context.Context) (*grpc.ClientConn, error) {
+// client is the filer to call. It waits for the first one.
+func (f *filers) client(ctx context.Context) (filer_pb.SeaweedFilerClient, error) {
 	for {
 		f.mutex.Lock()
 		for range f.known {
@@ -193,9 +194,9 @@ func (f *filers) conn(ctx context.Context) (*grpc.ClientConn, error) {
 		}
 		arrived := f.arrived
 		if len(f.known) > 0 {
-			conn := f.known[0].conn
+			client := f.known[0].client
 			f.mutex.Unlock()
-			return conn, nil
+			return client, nil
 		}
 		f.mutex.Unlock()
 		select {

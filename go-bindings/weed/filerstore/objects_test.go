@@ -326,13 +326,13 @@ func TestAKeyThatExistsIsListedOnceThatWasAnswered(t *testing.T) {
 	o := open(t)
 	path, _ := o.path("journal/1/0000000001/x")
 	directory, name := path.DirAndName()
-	client, err := o.filers.conn(t.Context())
+	client, err := o.filers.client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	request := &filer_pb.CreateEntryRequest{Directory: directory, SkipCheckParentDirectory: true,
 		Entry: &filer_pb.Entry{Name: name, Attributes: &filer_pb.FuseAttributes{FileMode: 0o660}}}
-	if response, err := filer_pb.NewSeaweedFilerClient(client).CreateEntry(t.Context(), request); err != nil || response.Error != "" {
+	if response, err := client.CreateEntry(t.Context(), request); err != nil || response.Error != "" {
 		t.Fatal(response, err)
 	}
 	if got := list(t, o, "", "", 10); len(got) != 0 {
