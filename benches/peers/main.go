@@ -1,6 +1,6 @@
 // The load of the benchmark: one client with one set of settings for all brokers. run.sh starts the brokers and calls it.
 //
-//	peers ping ADDRESS                                  waits up to a second for a broker
+//	peers [FLAGS] ping ADDRESS                          waits up to a second for a broker
 //	peers [FLAGS] round NAME ADDRESS WORKLOAD…          runs workloads one after the other, prints a line of JSON for each
 //	peers [FLAGS] delete ADDRESS                        deletes the topics of all rounds
 //	peers report FILE…                                  the table from such lines
@@ -22,6 +22,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 const topicPrefix = "bench-"
@@ -32,6 +33,17 @@ type settings struct {
 	maxBytes    int64
 	// The broker's processes, for their CPU time and memory. 0: unknown.
 	session int
+	// Requests are no newer than Kafka 3.0's.
+	old bool
+}
+
+// connect makes a client.
+func (s settings) connect(address string, more ...kgo.Opt) (*kgo.Client, error) {
+	options := append([]kgo.Opt{kgo.SeedBrokers(address)}, more...)
+	if s.old {
+		options = append(options, kgo.MaxVersions(kversion.V3_0_0()))
+	}
+	return kgo.NewClient(options...)
 }
 
 // A result is what a workload prints. Durations are milliseconds.
@@ -66,6 +78,7 @@ func main() {
 	flag.IntVar(&s.recordBytes, "record-bytes", 1024, "bytes of a record's value")
 	flag.Int64Var(&s.maxBytes, "max-bytes", 2<<30, "a produce workload also ends after this many bytes, so that disks don't fill up")
 	flag.IntVar(&s.session, "session", 0, "the session of the broker's processes, whose CPU time and memory are measured")
+	flag.BoolVar(&s.old, "old", false, "sends requests no newer than Kafka 3.0's, for a broker whose answers to newer ones cannot be read")
 	flag.Parse()
 	if err := run(s, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -77,21 +90,21 @@ func run(s settings, arguments []string) error {
 	ctx := context.Background()
 	switch {
 	case len(arguments) == 2 && arguments[0] == "ping":
-		return ping(ctx, arguments[1])
+		return ping(ctx, s, arguments[1])
 	case len(arguments) >= 4 && arguments[0] == "round":
 		return round(ctx, s, arguments[1], arguments[2], arguments[3:])
 	case len(arguments) == 2 && arguments[0] == "delete":
-		return deleteTopics(ctx, arguments[1])
+		return deleteTopics(ctx, s, arguments[1])
 	case len(arguments) >= 2 && arguments[0] == "report":
 		return report(os.Stdout, arguments[1:])
 	}
 	return fmt.Errorf("unknown arguments %q", arguments)
 }
 
-func ping(ctx context.Context, address string) error {
+func ping(ctx context.Context, s settings, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.RequestRetries(0))
+	client, err := s.connect(address, kgo.RequestRetries(0))
 	if err != nil {
 		return err
 	}
@@ -144,7 +157,7 @@ func round(ctx context.Context, s settings, name, address string, workloads []st
 		case "consume", "cold":
 			b.topic = prefix + strings.Replace(workload, kind, "produce", 1)
 		default:
-			if b.topicID, err = createTopic(ctx, address, b.topic, b.partitions); err != nil {
+			if b.topicID, err = createTopic(ctx, s, address, b.topic, b.partitions); err != nil {
 				return err
 			}
 		}
@@ -159,8 +172,8 @@ func round(ctx context.Context, s settings, name, address string, workloads []st
 	return nil
 }
 
-func createTopic(ctx context.Context, address, topic string, partitions int) (kadm.TopicID, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(address))
+func createTopic(ctx context.Context, s settings, address, topic string, partitions int) (kadm.TopicID, error) {
+	client, err := s.connect(address)
 	if err != nil {
 		return kadm.TopicID{}, err
 	}
@@ -169,8 +182,8 @@ func createTopic(ctx context.Context, address, topic string, partitions int) (ka
 	return created.ID, err
 }
 
-func deleteTopics(ctx context.Context, address string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(address))
+func deleteTopics(ctx context.Context, s settings, address string) error {
+	client, err := s.connect(address)
 	if err != nil {
 		return err
 	}

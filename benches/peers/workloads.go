@@ -32,8 +32,7 @@ type bench struct {
 
 // client makes the client of a workload. Every setting that matters is here, and is the same for all brokers.
 func (b *bench) client(more ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(b.address),
+	return b.connect(b.address, append([]kgo.Opt{
 		kgo.DefaultProduceTopic(b.topic),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		// Idempotence is the default, with five requests in flight.
@@ -123,7 +122,7 @@ func (b *bench) send(ctx context.Context) (acked int64, took time.Duration, err 
 // consume reads the topic from its start to the end that it has now. The time ends with the last record, so that an end which came
 // before the deadline costs nothing.
 func (b *bench) consume(ctx context.Context) error {
-	admin, err := kgo.NewClient(kgo.SeedBrokers(b.address))
+	admin, err := b.connect(b.address)
 	if err != nil {
 		return err
 	}
