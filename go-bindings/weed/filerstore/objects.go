@@ -36,7 +36,7 @@ import (
 
 const (
 	// Content below this is kept in the entry itself. The filer writes such content again to its
-	// metadata log, at create and at delete, so more is cheaper as a chunk: BenchmarkPutNew.
+	// metadata log, at create and at delete, so more is cheaper as a chunk (docs/performance.md).
 	inlineBelow = 12 << 10
 
 	// For some 15 s after a master has started it assigns no file ids, and no setting changes that.

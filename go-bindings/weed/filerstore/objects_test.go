@@ -58,7 +58,7 @@ func list(t testing.TB, o *Objects, prefix, after string, limit int) []string {
 
 func TestObjectsOfAllSizesComeBackAsTheyWerePut(t *testing.T) {
 	o := open(t)
-	for _, size := range []int{0, 1, 4<<10 - 1, 4 << 10, 4<<10 + 1, 1 << 20, 8 << 20, 8<<20 + 1, 9 << 20} {
+	for _, size := range []int{0, 1, inlineBelow - 1, inlineBelow, inlineBelow + 1, 1 << 20, 8 << 20, 8<<20 + 1, 9 << 20} {
 		key := fmt.Sprintf("segment/1/%d", size)
 		content := random(size)
 		if created, err := o.PutNew(t.Context(), key, split(content)); err != nil || !created {

@@ -14,7 +14,8 @@
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long, at most: about what the put costs that is saved.
+/// How long, at most: about what the put costs that is saved. tokio's timers count milliseconds, so that
+/// it may be one more.
 const MOMENT: Duration = Duration::from_micros(500);
 
 /// Those who are expected to ride with the next commit.
