@@ -37,7 +37,7 @@ start_kafka() { spawn "${2:-kafka}" "$root/tests/peers/apache-kafka.sh" start "$
 start_gateway() { spawn gateway "$root/tests/peers/upstream-gateway.sh" start "$data/gateway/data" "$1"; }
 start_kafka-again() { start_kafka "$1" kafka-again; }
 
-# The gateway's answers to requests of new versions, and to some others, cannot be read: it gets old ones, and has no row for what it fails at.
+# The gateway's answers to requests of new versions, and to some others, cannot be read: it gets old ones, and has no rows from what it fails at on.
 declare -A pid address old=([gateway]=-old)
 # spawn NAME COMMAND...: in a session of its own, so that all its processes can be ended.
 spawn() {

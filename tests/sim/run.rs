@@ -38,8 +38,6 @@ fn options(world: &World, number: u64, off: Option<Rule>) -> Options {
     let ms = |of: &[u64]| Duration::from_millis(world.pick(of).unwrap_or(0));
     Options {
         puts_in_flight: 1 + world.below(4) as usize,
-        // Little is stored here, and it is to be in flight side by side.
-        beside_bytes: 0,
         commit_bytes: world.pick(&[1, 200, 4_000]).unwrap_or(1),
         round_bytes: world.pick(&[300, 1_000, 5_000]).unwrap_or(1),
         round_interval: ms(&[150, 600, 3_000]),
@@ -51,6 +49,8 @@ fn options(world: &World, number: u64, off: Option<Rule>) -> Options {
         lag_bound: ms(&[1_500, 20_000]),
         metadata_interval: Duration::from_secs(3),
         faults: Faults { off },
+        // Little is stored here, and most of it is to be in flight side by side.
+        beside_bytes: world.pick(&[0, 0, 400]).unwrap_or(0),
         // A wait for a clock, which must not be what keeps data safe.
         registration: false,
         ..Options::new(1, owner)

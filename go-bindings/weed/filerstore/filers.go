@@ -48,8 +48,8 @@ type filers struct {
 type filer struct {
 	address   pb.ServerAddress
 	conn      *grpc.ClientConn
-	client    filer_pb.SeaweedFilerClient
-	signature int32 // Names the filer's store.
+	server    filer_pb.SeaweedFilerServer // In this process; nil if it is in another one.
+	signature int32                       // Names the filer's store.
 }
 
 // newFilers listens to the masters until close.
@@ -106,7 +106,7 @@ func (f *filers) add(ctx context.Context, address pb.ServerAddress) {
 	}
 	asked, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()
-	client, configuration, err := meet(asked, conn)
+	server, configuration, err := meet(asked, conn)
 	if err == nil && configuration.Cipher {
 		err = errors.New("it encrypts volume data (-encryptVolumeData), which Kelp cannot do yet")
 	}
@@ -121,7 +121,7 @@ func (f *filers) add(ctx context.Context, address pb.ServerAddress) {
 		conn.Close()
 		return
 	}
-	f.known = append(f.known, &filer{address, conn, client, configuration.Signature})
+	f.known = append(f.known, &filer{address, conn, server, configuration.Signature})
 	f.warn()
 	close(f.arrived)
 	f.arrived = make(chan struct{})
@@ -194,7 +194,7 @@ func (f *filers) client(ctx context.Context) (filer_pb.SeaweedFilerClient, error
 		}
 		arrived := f.arrived
 		if len(f.known) > 0 {
-			client := f.known[0].client
+			client := f.known[0].client()
 			f.mutex.Unlock()
 			return client, nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -23,10 +24,13 @@ const greeting = "kelp-greeting"
 // greetings maps what waits for an answer to where it wants to know the filer.
 var greetings sync.Map // string → chan<- filer_pb.SeaweedFilerServer
 
-// FindLocalFilers lets stores find filers that are started in this process afterwards.
+// FindLocalFilers lets stores find filers that are started in this process afterwards. It is called once.
 func FindLocalFilers() {
 	methods := filer_pb.SeaweedFiler_ServiceDesc.Methods
 	i := slices.IndexFunc(methods, func(method grpc.MethodDesc) bool { return method.MethodName == "GetFilerConfiguration" })
+	if i < 0 {
+		panic("SeaweedFS' filers have no GetFilerConfiguration any more")
+	}
 	handle := methods[i].Handler
 	methods[i].Handler = func(server any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		for _, name := range metadata.ValueFromIncomingContext(ctx, greeting) {
@@ -38,23 +42,32 @@ func FindLocalFilers() {
 	}
 }
 
-// meet asks a filer for its configuration, and returns how to call it from now on.
-func meet(ctx context.Context, conn *grpc.ClientConn) (filer_pb.SeaweedFilerClient, *filer_pb.GetFilerConfigurationResponse, error) {
+// meet asks a filer for its configuration, and also returns the filer if it is of this process.
+func meet(ctx context.Context, conn *grpc.ClientConn) (filer_pb.SeaweedFilerServer, *filer_pb.GetFilerConfigurationResponse, error) {
 	name, met := rand.Text(), make(chan filer_pb.SeaweedFilerServer, 1)
 	greetings.Store(name, met)
 	defer greetings.Delete(name)
-	client := filer_pb.NewSeaweedFilerClient(conn)
-	configuration, err := client.GetFilerConfiguration(metadata.AppendToOutgoingContext(ctx, greeting, name), &filer_pb.GetFilerConfigurationRequest{})
+	configuration, err := filer_pb.NewSeaweedFilerClient(conn).GetFilerConfiguration(metadata.AppendToOutgoingContext(ctx, greeting, name), &filer_pb.GetFilerConfigurationRequest{})
 	select {
 	case server := <-met:
-		return local{client, server}, configuration, err
+		return server, configuration, err
 	default:
-		return client, configuration, err
+		return nil, configuration, err
 	}
 }
 
-// local is a filer of this process. What a store asks of it often is a function call; nobody changes
-// a request or an answer afterwards, which both sides then share.
+// client is how to call a filer now. One that shuts down closes its connections before anything else:
+// it is called as a function only while there is a connection.
+func (f *filer) client() filer_pb.SeaweedFilerClient {
+	client := filer_pb.NewSeaweedFilerClient(f.conn)
+	if f.server != nil && f.conn.GetState() == connectivity.Ready {
+		return local{client, f.server}
+	}
+	return client
+}
+
+// local is a filer of this process. What a store asks of it often is a function call. The filer changes
+// the request of a create, also after inTime has returned: it belongs to that one call.
 type local struct {
 	filer_pb.SeaweedFilerClient
 	server filer_pb.SeaweedFilerServer
@@ -82,6 +95,9 @@ func inTime[In, Out any](ctx context.Context, in In, call func(context.Context, 
 	answered := make(chan answer, 1)
 	go func() {
 		out, err := call(ctx, in)
+		if _, is := status.FromError(err); !is {
+			err = status.FromContextError(err).Err()
+		}
 		answered <- answer{out, err}
 	}()
 	select {

@@ -30,6 +30,10 @@ func (f *slowFiler) CreateEntry(context.Context, *filer_pb.CreateEntryRequest) (
 	return &filer_pb.CreateEntryResponse{LogTsNs: 5}, nil
 }
 
+func (f *slowFiler) ObjectTransactionBatch(context.Context, *filer_pb.ObjectTransactionBatchRequest) (*filer_pb.ObjectTransactionBatchResponse, error) {
+	return nil, context.DeadlineExceeded
+}
+
 // serve starts a filer and connects to it.
 func serve(t *testing.T, filer filer_pb.SeaweedFilerServer) *grpc.ClientConn {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,27 +54,48 @@ func serve(t *testing.T, filer filer_pb.SeaweedFilerServer) *grpc.ClientConn {
 
 func TestAFilerOfThisProcessIsCalledAsAFunction(t *testing.T) {
 	filer := &slowFiler{goOn: make(chan struct{})}
-	client, configuration, err := meet(t.Context(), serve(t, filer))
-	if err != nil || configuration.Signature != 7 {
-		t.Fatal(configuration, err)
-	}
-	if met, ok := client.(local); !ok || met.server != filer_pb.SeaweedFilerServer(filer) {
-		t.Fatalf("met %#v", client)
+	conn := serve(t, filer)
+	met, configuration, err := meet(t.Context(), conn)
+	if err != nil || configuration.Signature != 7 || met != filer_pb.SeaweedFilerServer(filer) {
+		t.Fatal(met, configuration, err)
 	}
 	close(filer.goOn)
-	response, err := client.CreateEntry(t.Context(), &filer_pb.CreateEntryRequest{})
-	if err != nil || response.LogTsNs != 5 {
-		t.Fatal(response, err)
+	known := knownFiler(conn, met)
+	client := known.client()
+	if _, ok := client.(local); !ok {
+		t.Fatalf("it is called by %T", client)
 	}
+	created, err := client.CreateEntry(t.Context(), &filer_pb.CreateEntryRequest{})
+	if err != nil || created.LogTsNs != 5 {
+		t.Fatal(created, err)
+	}
+	if _, err := client.LookupDirectoryEntries(t.Context(), &filer_pb.LookupDirectoryEntriesRequest{}); status.Code(err) != codes.Unimplemented {
+		t.Fatal(err)
+	}
+	if _, err := client.ObjectTransactionBatch(t.Context(), &filer_pb.ObjectTransactionBatchRequest{}); status.Code(err) != codes.DeadlineExceeded {
+		t.Fatalf("an error of the filer's context is %v", err)
+	}
+
+	// A filer that shuts down is called as others are, and answers nothing.
+	conn.Close()
+	if _, err := known.client().CreateEntry(t.Context(), &filer_pb.CreateEntryRequest{}); status.Code(err) != codes.Canceled {
+		t.Fatal(err)
+	}
+}
+
+func knownFiler(conn *grpc.ClientConn, server filer_pb.SeaweedFilerServer) *filer {
+	return &filer{conn: conn, server: server}
 }
 
 func TestACallerWaitsForNoFilerOfThisProcessLongerThanItSays(t *testing.T) {
 	filer := &slowFiler{goOn: make(chan struct{})}
 	defer close(filer.goOn)
-	client, _, err := meet(t.Context(), serve(t, filer))
+	conn := serve(t, filer)
+	met, _, err := meet(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
+	client := knownFiler(conn, met).client()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := client.CreateEntry(ctx, &filer_pb.CreateEntryRequest{}); status.Code(err) != codes.DeadlineExceeded {
@@ -84,19 +109,19 @@ func TestAnotherProcessesFilerIsCalledOverItsConnection(t *testing.T) {
 	filer := &slowFiler{}
 	conn := serve(t, filer)
 	lost := grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, _ *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		return invoke(context.WithoutCancel(t.Context()), method, request, reply, conn, options...)
+		return invoke(t.Context(), method, request, reply, conn, options...)
 	})
 	deaf, err := grpc.NewClient("passthrough:///unused", grpc.WithTransportCredentials(insecure.NewCredentials()), lost)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer deaf.Close()
-	client, _, err := meet(t.Context(), deaf)
-	if err != nil {
-		t.Fatal(err)
+	met, _, err := meet(t.Context(), deaf)
+	if err != nil || met != nil {
+		t.Fatal("it was met without a greeting", met, err)
 	}
-	if _, ok := client.(local); ok {
-		t.Fatal("it was met without a greeting")
+	if _, ok := knownFiler(deaf, met).client().(local); ok {
+		t.Fatal("it is called as a function")
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seaweedfs/seaweedfs/weed/operation"
 	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
 	"github.com/seaweedfs/seaweedfs/weed/util"
+	"google.golang.org/protobuf/proto"
 )
 
 // upload is a chunk that a volume server has.
@@ -165,10 +166,11 @@ func (o *Objects) locate(ctx context.Context, volumes []string) (map[string]*ope
 	return results, nil
 }
 
+// chunksOf makes chunks of their own for a request, as a filer changes them.
 func chunksOf(uploads []upload) []*filer_pb.FileChunk {
 	chunks := make([]*filer_pb.FileChunk, len(uploads))
 	for i, upload := range uploads {
-		chunks[i] = upload.chunk
+		chunks[i] = proto.CloneOf(upload.chunk)
 	}
 	return chunks
 }

@@ -6,7 +6,8 @@
 //!                                      └▶ another's object at the place: fenced, for good
 //! ```
 //!
-//! A commit takes what arrived while earlier puts were in flight. A place that was sent keeps its
+//! A commit takes what arrived while earlier puts were in flight, and a small one waits for its riders
+//! (`riders.rs`). A place that was sent keeps its
 //! bytes until its outcome is known, however long that takes and whoever still waits for it.
 
 use super::Options;

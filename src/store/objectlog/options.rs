@@ -17,8 +17,8 @@ pub struct Options {
     /// Does not stand by: takes over at once.
     pub take_over: bool,
     pub puts_in_flight: usize,
-    /// A put begins beside others only if so many bytes wait. With less it is cheaper to wait for what
-    /// comes meanwhile: an object costs a filer at least as much as so many bytes do, whatever its size.
+    /// A put begins beside others only if so many bytes wait, and with less waits for its riders
+    /// (`riders.rs`): an object costs a filer at least as much as so many bytes do, whatever its size.
     pub beside_bytes: usize,
     /// A commit takes no more once it has so much.
     pub commit_bytes: usize,

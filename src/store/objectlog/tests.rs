@@ -765,32 +765,35 @@ async fn a_little_commit_waits_a_moment_for_those_who_were_answered() {
     log.state().wait_for(|state| *state == State::Serving).await.unwrap();
     log.create_topic(topic()).await.unwrap();
     let puts = || objects.puts.load(Ordering::Relaxed);
-    let append =
-        |partition_index, base| log.append(partition(partition_index), base, batches(base, &[1]));
-
-    // Two clients whose requests did not meet, and who send again when they are answered.
+    let append = |client, base| log.append(partition(client), base, batches(base, &[1]));
+    // Two requests that do not meet: the first is answered while the second waits.
     let apart = async |base| {
         objects.gate.send_replace(false);
         let first = append(0, base);
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
         let second = append(1, base);
         objects.gate.send_replace(true);
         assert_eq!(first.await, Ok(base));
-        second
+        (second, Instant::now())
     };
-    let (before, second) = (puts(), apart(0).await);
-    let begun = Instant::now();
+
+    let before = puts();
+    let (second, begun) = apart(0).await;
     let again = append(0, 1);
     assert_eq!((second.await, again.await), (Ok(0), Ok(1)));
     assert_eq!(puts() - before, 2, "they ride together");
     assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits when all are there");
     assert_eq!(append(1, 1).await, Ok(1));
 
-    let second = apart(2).await;
-    let begun = Instant::now();
+    let (second, begun) = apart(2).await;
     assert_eq!(second.await, Ok(2));
     let waited = begun.elapsed();
     assert!(!waited.is_zero() && waited < Duration::from_millis(3), "it waited {waited:?} in vain");
+
+    let (second, begun) = apart(3).await;
+    log.close().await;
+    assert_eq!(second.await, Ok(3));
+    assert_eq!(begun.elapsed(), Duration::ZERO, "nobody comes after the end");
 }
 
 #[tokio::test(start_paused = true)]

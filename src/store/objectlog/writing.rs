@@ -5,9 +5,7 @@ use super::format::{self, Body, Frame, Object, Placed};
 use super::journal::{Inner, Journal, ended};
 use super::keys::Position;
 use super::putting::{self, Outcome};
-use super::riders::Riders;
 use crate::store::{PartitionId, Result, State, StoreError};
-use std::future::pending;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
@@ -87,7 +85,7 @@ impl Journal {
                     Err(panic) => return End::Failed(format!("a put ended early: {panic}")),
                 },
                 () = self.submitted.notified() => {}
-                () = at(until) => {}
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {}
             }
         }
     }
@@ -109,7 +107,9 @@ impl Journal {
             if in_flight > 0 {
                 return Turn::Wait(None);
             }
-            if let Some(until) = inner.riders.wait(inner.queue.len()) {
+            if !inner.closing
+                && let Some(until) = inner.riders.wait_until(inner.queue.len())
+            {
                 return Turn::Wait(Some(until));
             }
         }
@@ -150,10 +150,7 @@ impl Journal {
         // A store that is done at once needs no task that waits for it.
         let mut put = Box::pin(put);
         match put.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(resolved) => {
-                self.resolve(puts, resolved);
-                self.lock().riders = Riders::default();
-            }
+            Poll::Ready(resolved) => self.resolve(puts, resolved),
             Poll::Pending => drop(puts.spawn(put)),
         }
     }
@@ -168,13 +165,16 @@ impl Journal {
         };
         match resolved.outcome {
             Outcome::Ours => {
-                self.options.metrics.commit_time.observe(resolved.began.elapsed());
+                let took = resolved.began.elapsed();
+                self.options.metrics.commit_time.observe(took);
                 inner.proof = inner.proof.max(resolved.began);
                 inner.sent[i].won = true;
                 if !self.options.faults.keep(Rule::AckInOrder) {
                     inner.sent[i].answer_early();
                 }
-                self.commit(&mut inner);
+                let answered = self.commit(&mut inner);
+                let waiting = inner.queue.len();
+                inner.riders.answered(took, answered + waiting);
             }
             Outcome::Foreign(object) if self.options.faults.keep(Rule::StopWhenFenced) => {
                 drop(inner);
@@ -185,8 +185,8 @@ impl Journal {
         }
     }
 
-    /// Commits, in order, what is certain.
-    fn commit(&self, inner: &mut Inner) {
+    /// Commits, in order, what is certain: so many frames.
+    fn commit(&self, inner: &mut Inner) -> usize {
         let mut answered = 0;
         while inner.sent.front().is_some_and(|sent| sent.won)
             && let Some(mut sent) = inner.sent.pop_front()
@@ -206,9 +206,9 @@ impl Journal {
                 }
             }
         }
-        inner.riders.expect(answered, inner.queue.len());
         self.options.metrics.depth_bytes.set(inner.log.untiered_bytes);
         self.progress.notify_waiters();
+        answered
     }
 
     /// Another process took over: nothing more is taken or answered, for good.
@@ -241,12 +241,4 @@ impl Sent {
 fn end_of(placed: &Placed) -> Option<(PartitionId, i64)> {
     let Body::Batches { batches, .. } = &placed.frame.body else { return None };
     batches.last().map(|batch| (placed.frame.partition, batch.header.next_offset()))
-}
-
-/// Never, without a time.
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => pending().await,
-    }
 }
