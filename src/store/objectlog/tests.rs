@@ -731,13 +731,19 @@ impl Objects for Gated {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn little_waits_for_the_put_in_flight_and_much_does_not() {
+/// A log in which less than a thousand bytes are little, on a store whose gate is open.
+async fn gated() -> (Arc<Gated>, Arc<ObjectLog>) {
     let objects = Arc::new(Gated { puts_are_gated: true, ..Gated::default() });
     objects.gate.send_replace(true);
     let log = ObjectLog::start(objects.clone(), Options { beside_bytes: 1_000, ..options() });
     log.state().wait_for(|state| *state == State::Serving).await.unwrap();
     log.create_topic(topic()).await.unwrap();
+    (objects, log)
+}
+
+#[tokio::test(start_paused = true)]
+async fn little_waits_for_the_put_in_flight_and_much_does_not() {
+    let (objects, log) = gated().await;
     objects.gate.send_replace(false);
     let before = objects.puts.load(Ordering::Relaxed);
     let begun = async || {
@@ -759,11 +765,7 @@ async fn little_waits_for_the_put_in_flight_and_much_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_little_commit_waits_a_moment_for_those_who_were_answered() {
-    let objects = Arc::new(Gated { puts_are_gated: true, ..Gated::default() });
-    objects.gate.send_replace(true);
-    let log = ObjectLog::start(objects.clone(), Options { beside_bytes: 1_000, ..options() });
-    log.state().wait_for(|state| *state == State::Serving).await.unwrap();
-    log.create_topic(topic()).await.unwrap();
+    let (objects, log) = gated().await;
     let puts = || objects.puts.load(Ordering::Relaxed);
     let append = |client, base| log.append(partition(client), base, batches(base, &[1]));
     // Two requests that do not meet: the first is answered while the second waits.
