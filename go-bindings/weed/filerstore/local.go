@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A filer that runs in this process is called as a function: gRPC costs more than the filer's own
-// part of a small create, most of it for waking goroutines. SeaweedFS hands its filer to nobody, but
+// A filer that runs in this process is called as a function, which takes a third less time than gRPC
+// for a small create (docs/performance.md). SeaweedFS hands its filer to nobody, but
 // gRPC hands it to the handlers of its service. So the handler of the one call that a store makes
 // when it meets a filer looks whether the caller is of this process, and tells it whom it met.
 
@@ -56,8 +56,8 @@ func meet(ctx context.Context, conn *grpc.ClientConn) (filer_pb.SeaweedFilerServ
 	}
 }
 
-// client is how to call a filer now. One that shuts down closes its connections before anything else:
-// it is called as a function only while there is a connection.
+// client is how to call a filer now. One that shuts down stops gRPC before it stops its store: it is
+// called as a function only while there is a connection.
 func (f *filer) client() filer_pb.SeaweedFilerClient {
 	client := filer_pb.NewSeaweedFilerClient(f.conn)
 	if f.server != nil && f.conn.GetState() == connectivity.Ready {
