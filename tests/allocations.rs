@@ -13,9 +13,10 @@ mod broker;
 
 use batch::{Batch, fetch, produce};
 use broker::{Broker, Client};
+use kelp::messages::offset_commit;
 use kelp::protocol::api_key::ApiKey;
 use kelp::protocol::error_code::ErrorCode;
-use kelp::protocol::wire::Wire;
+use kelp::protocol::wire::{Uuid, Wire};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +25,9 @@ const REQUESTS: usize = 1000;
 
 /// What a request may cost, and a little for vectors that grow now and then.
 const MAX: f64 = 8.0 + 0.05;
+
+/// What a commit of ten offsets may cost.
+const MAX_OF_COMMIT: f64 = 18.0 + 0.05;
 
 struct Counting;
 
@@ -71,11 +75,25 @@ fn cost(client: &mut Client, api: ApiKey, version: i16, request: &impl Wire) -> 
     (after - before) as f64 / REQUESTS as f64
 }
 
+/// Ten partitions of a topic, from somebody who is no member.
+fn commit(topic_id: Uuid) -> offset_commit::Request {
+    let partition = |partition_index| offset_commit::OffsetCommitRequestPartition {
+        partition_index,
+        committed_offset: 7,
+        ..Default::default()
+    };
+    let partitions = (0..10).map(partition).collect();
+    let topic =
+        offset_commit::OffsetCommitRequestTopic { topic_id, partitions, ..Default::default() };
+    offset_commit::Request { group_id: "g".into(), topics: vec![topic], ..Default::default() }
+}
+
 // One test, so that nothing else runs while it counts.
 #[test]
-fn a_produce_and_a_fetch_cost_at_most_eight_allocations_each() {
+fn requests_cost_few_allocations() {
     let broker = Broker::start();
     broker.create("clicks", 1);
+    broker.create("committed", 10);
     let batch = Batch::of(&["v".repeat(16 * 1024).as_str()]);
     assert_eq!(broker.produce("clicks", &batch).error_code, ErrorCode::None);
     let mut client = broker.connect();
@@ -84,6 +102,10 @@ fn a_produce_and_a_fetch_cost_at_most_eight_allocations_each() {
     let mut one_batch = fetch("clicks", 0);
     one_batch.topics[0].partitions[0].partition_max_bytes = 1;
     let fetch = cost(&mut client, ApiKey::Fetch, 12, &one_batch);
-    println!("allocations: {produce:.2} for a produce, {fetch:.2} for a fetch");
-    assert!(produce <= MAX && fetch <= MAX);
+    broker.find_coordinator("g");
+    let commit = cost(&mut client, ApiKey::OffsetCommit, 10, &commit(broker.topic_id("committed")));
+    println!(
+        "allocations: {produce:.2} for a produce, {fetch:.2} for a fetch, {commit:.2} for a commit"
+    );
+    assert!(produce <= MAX && fetch <= MAX && commit <= MAX_OF_COMMIT);
 }

@@ -86,7 +86,7 @@ async fn create_some(
     let change = TopicChange { partitions: Some(asked.count), ..TopicChange::default() };
     match broker.storage.alter_topic(topic.id, change).await {
         Ok(()) => {
-            tracing::info!(topic = topic.name, partitions = asked.count, "created partitions");
+            tracing::info!(topic = &*topic.name, partitions = asked.count, "created partitions");
             Ok(())
         }
         // Somebody else who shares the metadata was faster.

@@ -78,7 +78,7 @@ async fn delete(broker: Arc<Broker>, asked: Vec<DeleteTopicState>) -> Vec<Deleta
         };
         results.push(match deleted {
             Ok(found) => DeletableTopicResult {
-                name: Some(found.name.as_str().into()),
+                name: Some(found.name.clone()),
                 topic_id: found.id,
                 ..DeletableTopicResult::default()
             },
@@ -120,7 +120,7 @@ async fn delete_one(broker: &Broker, topic: &Topic) -> Result<(), Refusal> {
             broker.log.forget(topic.id);
             broker.rules.forget(topic.id);
             broker.forget_offsets(topic);
-            tracing::info!(topic = topic.name, id = %topic.id, "deleted a topic");
+            tracing::info!(topic = &*topic.name, id = %topic.id, "deleted a topic");
             Ok(())
         }
         // Somebody else who shares the metadata was faster.

@@ -80,5 +80,5 @@ async fn describe_topic(
             ..DescribeLogDirsPartition::default()
         });
     }
-    Ok(DescribeLogDirsTopic { name: topic.name.as_str().into(), partitions })
+    Ok(DescribeLogDirsTopic { name: topic.name.clone(), partitions })
 }

@@ -23,7 +23,7 @@ pub async fn handle(cx: &Context, request: Request) -> Response {
     let from_cursor = |name: &Str| *name >= cursor.topic_name;
     let asks_for_all = request.topics.is_empty();
     let names: BTreeSet<Str> = match asks_for_all {
-        true => topics.iter().map(|topic| topic.name.as_str().into()).filter(from_cursor).collect(),
+        true => topics.iter().map(|topic| topic.name.clone()).filter(from_cursor).collect(),
         false => {
             request.topics.iter().map(|topic| topic.name.clone()).filter(from_cursor).collect()
         }
@@ -97,7 +97,7 @@ fn describe(
         ..DescribeTopicPartitionsResponsePartition::default()
     };
     DescribeTopicPartitionsResponseTopic {
-        name: Some(topic.name.as_str().into()),
+        name: Some(topic.name.clone()),
         topic_id: topic.id,
         is_internal: is_internal(&topic.name),
         partitions: partitions.map(partition).collect(),

@@ -8,7 +8,6 @@ use crate::coordinator::shard::{self, Client, DeletedTopic};
 use crate::protocol::error_code::ErrorCode;
 use crate::protocol::wire::Uuid;
 use crate::store::topics::Topic;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ impl Context {
     pub(super) fn client(&self) -> Client {
         Client {
             id: self.client_id.clone().unwrap_or_default(),
-            host: host(self.connection.peer.ip()).into(),
+            host: self.connection.host.clone(),
             version: self.api_version,
             unique: Uuid::random(),
         }
@@ -26,17 +25,6 @@ impl Context {
     /// Asks the coordinator of a group.
     pub(super) fn ask(&self, group_id: &str, request: shard::Request) -> Asked<shard::Response> {
         self.broker.groups.ask(group_id, request)
-    }
-}
-
-/// An address as Java writes it for a socket that has no name: members are described with it.
-fn host(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(address) => format!("/{address}"),
-        IpAddr::V6(address) => {
-            let parts = address.segments().map(|part| format!("{part:x}"));
-            format!("/{}", parts.join(":"))
-        }
     }
 }
 
@@ -120,7 +108,7 @@ impl Broker {
         }
         // Clients without topic ids, and such as say how long their offsets count, tell no id.
         let ids = [topic.id, Uuid::ZERO];
-        let deleted = ids.map(|id| DeletedTopic { name: topic.name.as_str().into(), id });
+        let deleted = ids.map(|id| DeletedTopic { name: topic.name.clone(), id });
         self.groups.tell_all(|| shard::Request::TopicsDeleted(deleted.to_vec()));
     }
 }

@@ -27,7 +27,7 @@ pub async fn handle(cx: &Context, request: Request) -> Response {
     let mut config_resources = Vec::new();
     if has(TOPIC) {
         let topics = broker.topics();
-        let names = topics.iter().map(|topic| topic.name.as_str().into());
+        let names = topics.iter().map(|topic| topic.name.clone());
         config_resources.extend(names.map(|name| resource(TOPIC, name)));
     }
     // Kafka lists the broker's loggers too. Here they belong to the host: none can be described.

@@ -194,7 +194,7 @@ fn describe(broker: &Broker, topic: &Topic) -> MetadataResponseTopic {
         ..MetadataResponsePartition::default()
     };
     MetadataResponseTopic {
-        name: Some(topic.name.as_str().into()),
+        name: Some(topic.name.clone()),
         topic_id: topic.id,
         is_internal: is_internal(&topic.name),
         partitions: (0..topic.partitions).map(partition).collect(),

@@ -63,7 +63,7 @@ use crate::store::topics::Topics;
 use crate::store::{BoxFuture, Owner, State, Storage};
 use fetch_sessions::FetchSessions;
 use rules::RulesOfTopics;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
@@ -181,6 +181,9 @@ impl Broker {
 #[derive(Debug)]
 pub struct Connection {
     pub peer: SocketAddr,
+    /// The client's address as Java writes it for a socket that has no name: members of groups are
+    /// described with it.
+    pub host: Str,
     /// Our end: which address and listener the client came to.
     pub local: SocketAddr,
     /// What clients of this listener are told to connect to.
@@ -209,7 +212,8 @@ impl Connection {
     ) -> Self {
         let spares = Spares::default();
         let span = debug_span!("connection", %peer, client_id = Empty);
-        Self { peer, local, advertised, spares, metrics, span, software: Mutex::default() }
+        let (host, software) = (host(peer.ip()).into(), Mutex::default());
+        Self { peer, host, local, advertised, spares, metrics, span, software }
     }
 
     /// What the client said in its last ApiVersions.
@@ -222,6 +226,17 @@ impl Connection {
         let counted = self.metrics.clients.add(&software.name, &software.version);
         let mut said = self.software.lock().unwrap_or_else(PoisonError::into_inner);
         *said = Some((software, counted));
+    }
+}
+
+/// An address as Java writes it for a socket that has no name.
+fn host(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => format!("/{address}"),
+        IpAddr::V6(address) => {
+            let parts = address.segments().map(|part| format!("{part:x}"));
+            format!("/{}", parts.join(":"))
+        }
     }
 }
 

@@ -73,6 +73,6 @@ fn refuse(
 }
 
 fn name_both(topic: &mut OffsetCommitRequestTopic, known: &Topic) {
-    topic.name = known.name.as_str().into();
+    topic.name = known.name.clone();
     topic.topic_id = known.id;
 }

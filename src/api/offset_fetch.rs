@@ -101,7 +101,7 @@ impl Fetch {
         if let (Some(ids), Some(topics)) = (&ids, &mut wanted.topics) {
             topics.retain_mut(|topic| match ids.by_id(topic.topic_id) {
                 Some(known) => {
-                    topic.name = known.name.as_str().into();
+                    topic.name = known.name.clone();
                     true
                 }
                 None => false,

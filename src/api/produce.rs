@@ -354,7 +354,7 @@ mod tests {
     /// A broker of one I/O thread, with the topic `clicks`.
     async fn broker() -> Arc<Broker> {
         let memory = Memory::default();
-        let (id, name) = (Uuid([1; 16]), "clicks".to_string());
+        let (id, name) = (Uuid([1; 16]), "clicks".into());
         memory.create_topic(Topic { id, name, partitions: 1, ..Topic::default() }).await.unwrap();
         let config = Config::from_text("num.io.threads=1").unwrap();
         Arc::new(Broker::new(Arc::new(config), Arc::new(memory), Arc::default()))

@@ -189,7 +189,7 @@ impl Broker {
         partitions: i32,
         configs: Configs,
     ) -> Result<Topic, Refusal> {
-        let topic = Topic { id: Uuid::random(), name: name.to_string(), partitions, configs };
+        let topic = Topic { id: Uuid::random(), name: name.into(), partitions, configs };
         self.storage.create_topic(topic.clone()).await?;
         tracing::info!(topic = name, id = %topic.id, partitions, "created a topic");
         Ok(topic)
@@ -204,7 +204,7 @@ mod tests {
         let mut topics = Topics::default();
         for name in names {
             let id = Uuid::random();
-            let name = (*name).to_string();
+            let name = (*name).into();
             topics.insert(Topic { id, name, partitions: 1, configs: Configs::new() });
         }
         let by_metric_name = OnceCell::new();

@@ -51,7 +51,7 @@ impl HostStorage {
                         &mut topics,
                         Topic {
                             id: Uuid(topic.id),
-                            name: outcome.text(topic.name)?,
+                            name: outcome.text(topic.name)?.into(),
                             partitions: topic.partition_count,
                             configs,
                         },

@@ -55,7 +55,7 @@ impl Encoded {
     }
 }
 
-/// The memory of answers that are written, for the next answers of the same connection.
+/// The memory of messages that are written, for the next ones: of one connection, or of one journal.
 #[derive(Debug, Default)]
 pub struct Spares(Mutex<Vec<Encoded>>);
 

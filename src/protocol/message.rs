@@ -180,6 +180,19 @@ mod tests {
     }
 
     #[test]
+    fn the_length_of_a_tagged_field_may_take_more_than_a_byte() {
+        // The blob with its own length in front: what has 127 bytes is the longest with one byte.
+        for (blob, length) in [(126, vec![0x7f]), (127, vec![0x81, 0x01]), (900, vec![0x86, 0x07])]
+        {
+            let sample = Sample { name: Some("a".into()), blob: vec![7; blob].into() };
+            let bytes = encode(&sample, 0, true);
+            assert_eq!(bytes[..4], [2, b'a', 1, 0]);
+            assert_eq!(bytes[4..4 + length.len()], length, "{blob}");
+            assert_eq!(Sample::read(&mut Reader::new(bytes.into(), 0, true)), Ok(sample));
+        }
+    }
+
+    #[test]
     fn null_that_is_not_the_default_of_a_tagged_struct_is_a_zero() {
         let holder = Holder { inner: None };
         let mut writer = Writer::new(0, true);

@@ -265,19 +265,27 @@ impl Writer {
         }
     }
 
-    /// One of the tagged fields that end a struct: its number, its length, its value.
+    /// One of the tagged fields that end a struct: its number, its length, its value. Most lengths take
+    /// the one byte that is left for them; a longer one moves the value.
     pub fn tagged<T: Wire>(&mut self, tag: u32, value: &T) {
-        let codes = std::mem::take(&mut self.codes);
-        let (version, flexible) = (self.version, self.flexible);
-        let mut field = Self { buf: Vec::new(), chained: Vec::new(), codes, version, flexible };
-        value.write_tagged(&mut field);
-        let (field, codes) = field.finish_with_codes();
-        self.codes = codes;
         self.uvarint(tag);
-        self.uvarint(field.len() as u32);
-        let begin = self.buf.len();
-        self.chained.extend(field.chained.into_iter().map(|(place, bytes)| (begin + place, bytes)));
-        self.put(&field.buf);
+        let (begin, first_chained) = (self.buf.len(), self.chained.len());
+        self.buf.push(0);
+        value.write_tagged(self);
+        let chained = self.chained[first_chained..].iter();
+        let chained_bytes: usize = chained.map(|(_, bytes)| bytes.len()).sum();
+        let len = self.buf.len() - (begin + 1) + chained_bytes;
+        match len {
+            0..0x80 => self.buf[begin] = len as u8,
+            _ => {
+                let value = self.buf.split_off(begin + 1);
+                self.buf.truncate(begin);
+                self.long_uvarint(len as u32);
+                let moved = self.buf.len() - (begin + 1);
+                self.chained[first_chained..].iter_mut().for_each(|(place, _)| *place += moved);
+                self.put(&value);
+            }
+        }
     }
 
     pub fn finish(self) -> Encoded {

@@ -1,14 +1,14 @@
 //! The topics of a cluster, as one immutable view that requests share.
 
 use super::{PartitionId, StoreError};
-use crate::protocol::wire::Uuid;
+use crate::protocol::wire::{Str, Uuid};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topic {
     pub id: Uuid,
-    pub name: String,
+    pub name: Str,
     pub partitions: i32,
     /// Only what was set; what is not here has the broker's default.
     pub configs: BTreeMap<String, String>,
@@ -71,7 +71,7 @@ impl Topic {
 /// All topics, by name and by id.
 #[derive(Clone, Debug, Default)]
 pub struct Topics {
-    by_name: BTreeMap<String, Arc<Topic>>,
+    by_name: BTreeMap<Str, Arc<Topic>>,
     by_id: HashMap<Uuid, Arc<Topic>>,
 }
 

@@ -303,7 +303,7 @@ fn topic(topic: &KelpTopic) -> Topic {
     let settings = unsafe { slice(topic.settings, topic.setting_count) };
     Topic {
         id: Uuid(topic.id),
-        name: text(topic.name),
+        name: text(topic.name).into(),
         partitions: topic.partition_count,
         configs: settings.iter().map(|s| (text(s.name), text(s.value))).collect(),
     }

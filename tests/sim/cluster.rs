@@ -78,7 +78,7 @@ impl Cluster {
         let id = Uuid([number; 16]);
         loop {
             if let Some(broker) = self.world.pick(&self.serving()) {
-                let name = format!("topic-{number}");
+                let name = format!("topic-{number}").into();
                 let topic = Topic { id, name, partitions: PARTITIONS, ..Topic::default() };
                 let create = broker.log.create_topic(topic);
                 let done = timeout(Duration::from_secs(2), create).await;

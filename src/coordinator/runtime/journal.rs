@@ -3,7 +3,7 @@
 use crate::log::Log;
 use crate::log::append::{Appending, wall_clock_ms};
 use crate::log::partition::Partition;
-use crate::protocol::encoded::Encoded;
+use crate::protocol::encoded::{Encoded, Spares};
 use crate::protocol::error_code::ErrorCode;
 use crate::record::batch::Batch;
 use crate::record::builder::{BuildError, Builder, Fields};
@@ -67,6 +67,8 @@ pub struct LogJournal<R> {
     room: Arc<Semaphore>,
     /// Since it was loaded.
     partition: Mutex<Option<Arc<Partition>>>,
+    /// Memory in which records are encoded.
+    spares: Spares,
     kind: PhantomData<fn(R)>,
 }
 
@@ -75,7 +77,7 @@ pub struct LogJournal<R> {
 pub const MAX_PENDING_KIB: usize = 64 << 10;
 
 /// What the record of an offset takes, if the names of its group and topic are not long.
-const USUAL_RECORD_BYTES: usize = 96;
+const USUAL_RECORD_BYTES: usize = 128;
 
 /// How much is read at once.
 const LOAD_BYTES: usize = 1 << 20;
@@ -87,8 +89,8 @@ impl<R: Keyed> LogJournal<R> {
         max_batch_bytes: usize,
         room: Arc<Semaphore>,
     ) -> Self {
-        let (partition, kind) = (Mutex::default(), PhantomData);
-        Self { log, id, max_batch_bytes, room, partition, kind }
+        let (partition, spares, kind) = (Mutex::default(), Spares::default(), PhantomData);
+        Self { log, id, max_batch_bytes, room, partition, spares, kind }
     }
 
     fn build(&self, records: &[R], limits: Limits) -> Result<Batch, BuildError> {
@@ -98,17 +100,15 @@ impl<R: Keyed> LogJournal<R> {
         }
         let mut builder = Builder::with_capacity(fields, records.len() * USUAL_RECORD_BYTES);
         let timestamp = wall_clock_ms();
-        let (mut key, mut value) = Default::default();
+        let (mut key_to, mut value_to) = (self.spares.take(), self.spares.take());
         for (offset, record) in (0..).zip(records) {
-            let (key, value) = record.encode_into(&mut key, &mut value);
-            builder.append(&records::Record {
-                offset,
-                timestamp,
-                key: Some(key),
-                value,
-                ..Default::default()
-            })?;
+            let (key, value) = record.encode_into(&mut key_to, &mut value_to);
+            let key = Some(key);
+            let record = records::Record { offset, timestamp, key, value, ..Default::default() };
+            builder.append(&record)?;
         }
+        self.spares.give(key_to);
+        self.spares.give(value_to);
         builder.finish()
     }
 

@@ -20,6 +20,7 @@ pub mod policy;
 use super::Log;
 use super::append::wall_clock_ms;
 use crate::config::Config;
+use crate::protocol::wire::Str;
 use crate::record::batch::Batch;
 use crate::store::{Filter, PartitionId, Result, State, Storage, StoreError};
 use cleaning::Rules;
@@ -67,7 +68,7 @@ pub async fn run(log: Arc<Log>, config: impl Fn() -> Arc<Config>) {
 /// A log that is to be compacted.
 #[derive(Debug)]
 pub struct Job {
-    topic: String,
+    topic: Str,
     id: PartitionId,
     dirty: Dirty,
     delete_retention_ms: i64,

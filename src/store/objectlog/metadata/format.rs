@@ -177,7 +177,7 @@ fn put_topic(out: &mut BytesMut, topic: &Topic) {
 }
 
 fn take_topic(b: &mut Bytes) -> Result<Topic> {
-    let (id, partitions, name) = (take_id(b)?, b.try_get_i32()?, take_text(b)?);
+    let (id, partitions, name) = (take_id(b)?, b.try_get_i32()?, take_text(b)?.into());
     Ok(Topic { id, name, partitions, configs: take_configs(b)? })
 }
 

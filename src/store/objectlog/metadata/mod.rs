@@ -472,7 +472,7 @@ mod tests {
     }
 
     fn names(metadata: &Metadata) -> Vec<String> {
-        metadata.topics().iter().map(|topic| topic.name.clone()).collect()
+        metadata.topics().iter().map(|topic| topic.name.to_string()).collect()
     }
 
     #[tokio::test]
