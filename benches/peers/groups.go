@@ -20,6 +20,8 @@ const (
 	// Partitions in a commit.
 	committedPartitions = 10
 	joinPartitions      = 1000
+	// Groups that form one after the other: how soon a member notices that another one joined is chance.
+	joinings = 9
 	// Members of the groups of idle members.
 	idleGroupSize  = 100
 	sessionTimeout = 45 * time.Second
@@ -63,6 +65,7 @@ func (b *bench) commits(ctx context.Context, groups int) error {
 	for range clients {
 		<-ready
 	}
+	usage := b.watch()
 	started := time.Now()
 	deadline = started.Add(b.duration)
 	close(start)
@@ -71,6 +74,10 @@ func (b *bench) commits(ctx context.Context, groups int) error {
 	failed.Range(func(_, err any) bool { b.failed(err.(error)); return true })
 	b.finish(committed.Load(), took)
 	b.result.Bytes, b.result.Megabytes = 0, 0
+	usage.endClient()
+	settle(b.session, 5)
+	usage.end()
+	b.result.CPUSecondsPerGB = 0
 	return nil
 }
 
@@ -302,20 +309,24 @@ func (b *bench) clients(count int) (clients []*kgo.Client, closeAll func(), err 
 	return clients, closeAll, nil
 }
 
-// join is how long a group of `count` members takes from its first JoinGroup until all partitions are assigned.
+// join is how long a group of `count` members takes from its first JoinGroup until all partitions are assigned: the median of several groups.
 func (b *bench) join(ctx context.Context, count int) error {
 	clients, closeAll, err := b.clients(count)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	members := b.members(count, b.topic, clients)
-	started := time.Now()
-	if err := gather(ctx, members, b.topic, joinPartitions); err != nil {
-		return err
+	var took []time.Duration
+	for n := range joinings {
+		members := b.members(count, fmt.Sprintf("%s-%d", b.topic, n), clients)
+		started := time.Now()
+		if err := gather(ctx, members, b.topic, joinPartitions); err != nil {
+			return err
+		}
+		took = append(took, time.Since(started))
 	}
-	b.result.Seconds = time.Since(started).Seconds()
-	b.result.P50 = b.result.Seconds * 1000
+	b.percentiles(took)
+	b.result.Seconds = b.result.P50 / 1000
 	return nil
 }
 

@@ -34,7 +34,11 @@ func rowsOf(workload string) []row {
 			{workload, "p99.9 ms", func(r result) float64 { return r.P999 }},
 		}
 	case "commits":
-		return []row{{workload, "1/s", func(r result) float64 { return r.PerSecond }}}
+		return []row{
+			{workload, "1/s", func(r result) float64 { return r.PerSecond }},
+			{workload, "broker CPU µs each", func(r result) float64 { return 1e6 * r.CPU / r.PerSecond }},
+			{workload, "client cores", func(r result) float64 { return r.ClientCPU }},
+		}
 	case "join", "start":
 		return []row{{workload, "ms", func(r result) float64 { return r.Seconds * 1000 }}}
 	case "idle", "connections":
