@@ -6,7 +6,7 @@
 // what makes the object exist: the filer looks and inserts under one lock, so of all who put the
 // same new key exactly one wins.
 //
-//	PutNew ─▶ file ids (assigned in batches) ─▶ PUT chunks (in parallel) ─▶ CreateEntry, o_excl
+//	PutNew ─▶ file ids (assigned in batches) ─▶ PUT chunks (one by one) ─▶ CreateEntry, o_excl
 //	Get    ─▶ LookupDirectoryEntries (entry, places, tokens) ─▶ GET ranges of chunks
 //	List   ─▶ ListEntries, directory by directory, in the order of keys
 //	Delete ─▶ ObjectTransactionBatch of deletions, which also delete the chunks
@@ -49,17 +49,21 @@ const (
 	inlineTogether = 64 << 20
 	patienceForID  = 250 * time.Millisecond
 
-	chunkBytes = 8 << 20
+	// What is no larger is one chunk: clients wait for commits, and a chunk costs the most for being one.
+	// The rest has time, and is cut smaller, as commits wait longer for a processor beside large
+	// chunks (docs/performance.md).
+	wholeBytes = 8 << 20
+	chunkBytes = 2 << 20
 
 	// The filer folds long lists of chunks into a manifest, which Get does not read. It starts
-	// at 1,000 chunks of this size.
+	// at 1,000 chunks.
 	maxObjectBytes = 512 * chunkBytes
 
-	// How many chunks of one object are under way at once.
+	// How many chunks of one object are read at once.
 	parallel = 4
 
-	// How many objects one request deletes: a few milliseconds of the filer's.
-	deleteBatch = 32
+	// How many objects one request deletes: a millisecond of the filer's.
+	deleteBatch = 8
 
 	// The names of the filer's entries: longer ones are refused by common stores.
 	maxNameBytes = 255

@@ -26,32 +26,27 @@ type upload struct {
 	chunk *filer_pb.FileChunk
 }
 
-// upload writes parts to volume servers, and waits for file ids as long as patience. When it fails no
-// chunk stays, as far as that is known.
+// upload writes parts to volume servers, one chunk after the other, and waits for file ids as long as
+// patience. When it fails no chunk stays, as far as that is known.
 func (o *Objects) upload(ctx context.Context, path util.FullPath, parts [][]byte, size int, patience time.Duration) ([]upload, error) {
 	loan := new(loan)
 	defer loan.end()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-
-	uploads := make([]upload, (size+chunkBytes-1)/chunkBytes)
-	err := inParallel(len(uploads), func(i int) error {
-		offset := i * chunkBytes
-		length := min(chunkBytes, size-offset)
+	most := chunkBytes
+	if size <= wholeBytes {
+		most = size
+	}
+	var uploads []upload
+	for offset := 0; offset < size; offset += most {
+		length := min(most, size-offset)
 		done, err := o.uploadChunk(ctx, path, loan, cut(parts, offset, length), length, patience)
 		if err != nil {
-			cancel() // One chunk that is missing makes the others useless.
-			return err
+			if len(uploads) > 0 {
+				o.discard(uploads)
+			}
+			return nil, err
 		}
 		done.chunk.Offset = int64(offset)
-		uploads[i] = done
-		return nil
-	})
-	if err != nil {
-		if written := slices.DeleteFunc(uploads, func(u upload) bool { return u.chunk == nil }); len(written) > 0 {
-			o.discard(written)
-		}
-		return nil, err
+		uploads = append(uploads, done)
 	}
 	return uploads, nil
 }
