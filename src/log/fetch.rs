@@ -128,6 +128,7 @@ impl Fetch {
     pub async fn read(&mut self) -> bool {
         let (mut bytes, mut failed) = (0, false);
         let max_bytes = self.take_share();
+        self.announce(max_bytes);
         for position in &mut self.positions {
             // There may be very many, and none has to wait for anything.
             consume_budget().await;
@@ -150,6 +151,23 @@ impl Fetch {
             || self.max_wait.is_zero()
             || self.positions.is_empty()
             || self.readable_bytes() >= enough
+    }
+
+    /// Tells the store of all that is read now, so that not each position waits for it in its turn.
+    fn announce(&self, mut max_bytes: usize) {
+        let [first, _, ..] = &self.positions[..] else { return };
+        let is_there = |position: &&Position| {
+            let bounds = position.partition.bounds(position.current_leader_epoch);
+            bounds.is_ok_and(|bounds| position.offset < bounds.high_watermark)
+        };
+        let is_wanted = |position: &&Position| {
+            let is_room = max_bytes > 0;
+            max_bytes = max_bytes.saturating_sub(position.max_bytes);
+            is_room
+        };
+        let wanted = self.positions.iter().filter(is_there).take_while(is_wanted);
+        let wanted: Vec<_> = wanted.map(|p| (p.partition.id, p.offset)).collect();
+        first.partition.storage.will_read(&wanted);
     }
 
     /// Takes memory for what may be read, and gives the limit of all that is: less than was asked
@@ -284,6 +302,22 @@ mod tests {
         expected[7] = 2;
         expected[12..16].copy_from_slice(&[0; 4]);
         assert_eq!(found.records[1], expected);
+    }
+
+    #[tokio::test]
+    async fn the_store_is_told_of_what_is_there_and_fits() {
+        let f = Fixture::new().await;
+        f.append(&Draft::of(&["a", "b"])).await.unwrap();
+        let told = async |offsets: &[i64], max_bytes| {
+            let mut fetch = fetch(offsets.iter().map(|offset| f.at(*offset)).collect());
+            fetch.max_bytes = max_bytes;
+            fetch.read().await;
+            std::mem::take(&mut *f.store.announced.lock().unwrap())
+        };
+        assert_eq!(told(&[0, 2, 1], 2 << 20).await, [(PARTITION, 0), (PARTITION, 1)]);
+        // Each may have a mebibyte.
+        assert_eq!(told(&[0, 1, 1], 3 << 19).await, [(PARTITION, 0), (PARTITION, 1)]);
+        assert_eq!(told(&[0], 1 << 20).await, [], "one waits for no other");
     }
 
     #[tokio::test]

@@ -32,6 +32,8 @@ pub(super) struct Scripted {
     /// What the next openings answer instead of the truth.
     pub(super) openings: Mutex<VecDeque<Result<Opened>>>,
     pub(super) epochs: Mutex<Vec<EpochStart>>,
+    /// What it was told will be read.
+    pub(super) announced: Mutex<Vec<(PartitionId, i64)>>,
 }
 
 /// An append that was submitted and is not yet carried out.
@@ -121,6 +123,10 @@ impl Storage for Scripted {
         }
     }
 
+    fn will_read(&self, positions: &[(PartitionId, i64)]) {
+        self.announced.lock().unwrap().extend(positions);
+    }
+
     async fn epochs(&self, _partition: PartitionId) -> Result<Vec<EpochStart>> {
         Ok(self.epochs.lock().unwrap().clone())
     }
@@ -187,6 +193,7 @@ impl Fixture {
             opens: AtomicUsize::new(0),
             openings: Mutex::default(),
             epochs: Mutex::default(),
+            announced: Mutex::default(),
         });
         let (id, name) = (PARTITION.topic, "clicks".into());
         store.create_topic(Topic { id, name, partitions: 2, ..Topic::default() }).await.unwrap();

@@ -224,6 +224,10 @@ pub trait Storage: Send + Sync + 'static {
     /// nothing under way. A later opening may know of them again.
     fn forget_producers(&self, partition: PartitionId, producer_ids: &[i64]);
 
+    /// Says from which offsets will be read next, one partition after the other. A store that has to
+    /// look elsewhere for records may begin with all of them.
+    fn will_read(&self, _positions: &[(PartitionId, i64)]) {}
+
     /// Reads whole batches from the one that holds `offset` on, as slices in order, up to
     /// `max_bytes`; the first batch comes whole however long it is if `at_least_one`. Nothing at
     /// or above the end of what is committed; [`StoreError::OffsetOutOfRange`] below the log start

@@ -1,9 +1,9 @@
 //! Reading ahead: who reads old records wants those behind them next.
 //!
 //! A read that comes to a stretch of a segment asks for the stretches behind it, if they are not in
-//! memory. One task reads them, a few at a time. What it brings may take a part of the cache only until somebody
-//! wants it: so if very many read at once, it stops to read ahead rather than push out what it
-//! brought before anybody had it.
+//! memory, and a fetch from many partitions for the first of each. One task reads them, a few at a
+//! time. What it brings may take a part of the cache only until somebody wants it: so if very many
+//! read at once, it stops to read ahead rather than push out what it brought before anybody had it.
 
 use super::block::Block;
 use super::cache::Place;
@@ -25,6 +25,9 @@ const READS: usize = 8;
 /// How many may wait to be read. Those behind are not read ahead.
 const MAX_WAITING: usize = 64;
 
+/// How many positions of a fetch are looked up under one lock.
+const POSITIONS_AT_ONCE: usize = 256;
+
 /// What is being read from segments, and what is to be read ahead.
 #[derive(Default)]
 pub(super) struct Reads {
@@ -37,6 +40,21 @@ pub(super) struct Reads {
 }
 
 impl Journal {
+    /// Begins with what is read next, one partition after the other.
+    pub(super) fn will_read(&self, positions: &[(PartitionId, i64)]) {
+        // There may be very many, and others want the lock too.
+        for positions in positions.chunks(POSITIONS_AT_ONCE) {
+            let mut inner = self.lock();
+            let mut is_new = false;
+            for (id, offset) in positions {
+                is_new |= inner.want(*id, *offset, 1);
+            }
+            if is_new {
+                self.ahead.notify_one();
+            }
+        }
+    }
+
     /// Reads what readers will want.
     pub(super) async fn read_ahead(self: Arc<Self>) {
         let mut reads = JoinSet::new();
@@ -79,10 +97,15 @@ impl Journal {
 }
 
 impl Inner {
-    /// Asks for the stretches from an offset on that are not in memory; true if there is anything to do.
-    pub(super) fn want_ahead(&mut self, id: PartitionId, mut offset: i64) -> bool {
+    /// Asks for what a reader will want behind an offset; true if there is anything to do.
+    pub(super) fn want_ahead(&mut self, id: PartitionId, offset: i64) -> bool {
+        self.want(id, offset, STRETCHES)
+    }
+
+    /// Asks for so many stretches from an offset on, if they are not in memory.
+    fn want(&mut self, id: PartitionId, mut offset: i64, stretches: usize) -> bool {
         let mut is_new = false;
-        for _ in 0..STRETCHES {
+        for _ in 0..stretches {
             let Ok(Found::Segment(entry)) = self.log.locate(id, offset) else { break };
             let index = self.log.indexes.find(index_of(&entry));
             let is_known = index.is_some();
@@ -223,6 +246,20 @@ mod tests {
             }
             assert_eq!(objects.reads(), BATCHES as usize - 1 - super::STRETCHES, "each once");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_will_be_read_in_turn_is_read_at_the_same_time() {
+        let (objects, log) = old(256 << 20, u64::MAX).await;
+        objects.reads();
+        let begin = tokio::time::Instant::now();
+        // The second is behind what is read ahead for the first.
+        let offsets = [0, BATCHES - 1];
+        log.will_read(&offsets.map(|offset| (ID, offset)));
+        for offset in offsets {
+            read(&log, offset).await;
+        }
+        assert_eq!(begin.elapsed(), Duration::from_secs(2), "the index, and both");
     }
 
     #[tokio::test(start_paused = true)]

@@ -400,6 +400,12 @@ impl Storage for ObjectLog {
         }
     }
 
+    fn will_read(&self, positions: &[(PartitionId, i64)]) {
+        if let Ok(serving) = self.shared.serving() {
+            serving.journal.will_read(positions);
+        }
+    }
+
     async fn read(
         &self,
         partition: PartitionId,
