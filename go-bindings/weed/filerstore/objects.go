@@ -47,7 +47,11 @@ const (
 	smallInline    = 64 << 10
 	inlineAtMost   = 4<<20 - 4<<10
 	inlineTogether = 64 << 20
-	patienceForID  = 250 * time.Millisecond
+
+	// So long content waits for a file id before that. A master that makes new volumes answers after
+	// 200 ms, for which what is small, a commit that clients wait for, does not wait.
+	smallPatience = 10 * time.Millisecond
+	patienceForID = 250 * time.Millisecond
 
 	// What is no larger is one chunk: clients wait for commits, and a chunk costs the most for being one.
 	// The rest has time, and is cut smaller, as commits wait longer for a processor beside large
@@ -172,7 +176,10 @@ func (o *Objects) PutNew(ctx context.Context, key string, parts [][]byte) (creat
 		return o.create(ctx, path, size, join(parts, size), nil)
 	}
 	inlines, patience := o.mayInline(size), o.options.Timeout
-	if inlines {
+	switch {
+	case size <= smallInline:
+		patience = smallPatience
+	case inlines:
 		patience = patienceForID
 	}
 	uploads, err := o.upload(ctx, path, parts, size, patience)

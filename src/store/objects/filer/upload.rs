@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// How long a small object waits for a file id before its content goes to its entry.
-const PATIENCE_FOR_ID: Duration = Duration::from_millis(250);
+const PATIENCE_FOR_ID: Duration = Duration::from_millis(10);
 
 /// A chunk that a volume server has.
 pub(super) struct Upload {
