@@ -66,7 +66,7 @@ const (
 	// How many chunks of one object are read at once.
 	parallel = 4
 
-	// How many objects one request deletes: a millisecond of the filer's.
+	// How many objects one request deletes: few, as commits wait beside it.
 	deleteBatch = 8
 
 	// The names of the filer's entries: longer ones are refused by common stores.
