@@ -23,12 +23,19 @@ use super::state::{Entry, Image};
 use crate::store::{PartitionId, Result, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::time;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::{self, Instant};
+
+/// Commits are deleted so far apart, and no fewer at once, while the next round is not due.
+const DELETE_INTERVAL: Duration = Duration::from_millis(10);
+const DELETE_AT_ONCE: usize = 8;
 
 pub(super) struct Tiering {
     journal: Arc<Journal>,
     metadata: Arc<Metadata>,
+    /// When the last round began, and how long after the one before.
+    begun: Instant,
+    interval: Duration,
     checkpoints: u64,
     /// Where the newest checkpoint of this process stands.
     checkpointed: Option<Position>,
@@ -66,14 +73,23 @@ impl Round {
 
 impl Tiering {
     pub(super) fn new(journal: Arc<Journal>, metadata: Arc<Metadata>) -> Self {
-        Self { journal, metadata, checkpoints: 0, checkpointed: None, rewritten: 0, swept: false }
+        Self {
+            journal,
+            metadata,
+            begun: Instant::now(),
+            interval: Duration::ZERO,
+            checkpoints: 0,
+            checkpointed: None,
+            rewritten: 0,
+            swept: false,
+        }
     }
 
     /// Makes rounds until this process is fenced.
     pub(super) async fn run(mut self) {
         let options = self.journal.options.clone();
         loop {
-            let full = self.journal.until_untiered(options.round_bytes, self.checkpointed);
+            let full = self.journal.until_full(self.checkpointed);
             // Either reason is enough; an end of the wait is no error.
             let _ = time::timeout(options.round_interval, full).await;
             match self.round().await {
@@ -88,13 +104,14 @@ impl Tiering {
     }
 
     async fn round(&mut self) -> Result<()> {
+        self.interval = self.begun.elapsed();
+        self.begun += self.interval;
         let mut round = self.begin();
         self.drop_deleted(&mut round).await?;
         let is_new = self.checkpointed != Some(round.image.position);
         if !is_new && round.rewritten == self.rewritten && round.dropped.is_empty() {
             return Ok(());
         }
-        let begun = time::Instant::now();
         let faults = self.journal.options.faults;
         let late = match self.put_segments(&mut round).await {
             Err(error) if error != StoreError::Fenced => {
@@ -119,8 +136,8 @@ impl Tiering {
             self.delete_segments(&round.image).await;
         }
         self.journal.look().await?;
+        self.journal.options.metrics.round_time.observe(self.begun.elapsed());
         self.delete(&round.image, Some(name)).await;
-        self.journal.options.metrics.round_time.observe(begun.elapsed());
         Ok(())
     }
 
@@ -321,8 +338,22 @@ impl Tiering {
             let goes = |o: &JournalObject| !(o.is_fence && keep_fences || referred.contains(o.at));
             below.filter(goes).collect()
         };
-        let keys = below.iter().map(|object| journal.keys.journal(object.at)).collect();
-        self.send_deletes(keys).await;
+        let keys: Vec<_> = below.iter().map(|object| journal.keys.journal(object.at)).collect();
+        self.delete_slowly(&keys).await;
+    }
+
+    /// Spreads deletions over half the time in which so many objects came: clients wait for those that
+    /// are put meanwhile. There is no time if the next round is due.
+    async fn delete_slowly(&self, keys: &[String]) {
+        let times = (self.interval / 2).as_nanos() / DELETE_INTERVAL.as_nanos();
+        let at_once = keys.len().div_ceil(times.max(1) as usize).max(DELETE_AT_ONCE);
+        let mut due = Instant::now();
+        for keys in keys.chunks(at_once) {
+            self.send_deletes(keys.to_vec()).await;
+            due += DELETE_INTERVAL;
+            let full = self.journal.until_full(self.checkpointed);
+            let _ = time::timeout_at(due, full).await;
+        }
     }
 
     /// What is kept of the journal: it is a part of segments.
@@ -413,11 +444,13 @@ impl Tiering {
 }
 
 impl Journal {
-    /// Done when so much of the journal waits to be tiered, and some of it stands behind `tiered`.
-    async fn until_untiered(&self, bytes: u64, tiered: Option<Position>) {
+    /// Done when enough of the journal for a round waits to be tiered, and some of it stands behind
+    /// `tiered`.
+    async fn until_full(&self, tiered: Option<Position>) {
         let waits = || {
             let log = &self.lock().log;
-            log.untiered_bytes >= bytes && Some(log.image.position) != tiered
+            let is_enough = log.untiered_bytes >= self.options.round_bytes;
+            is_enough && Some(log.image.position) != tiered
         };
         loop {
             let progress = self.progress.notified();
@@ -432,4 +465,73 @@ impl Journal {
 fn wall_clock_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{batch, batches, large_batch};
+    use super::super::{ObjectLog, Options};
+    use super::*;
+    use crate::protocol::wire::Uuid;
+    use crate::store::objects::Objects;
+    use crate::store::objects::memory::Memory;
+    use crate::store::topics::Topic;
+    use crate::store::{Owner, State, Storage};
+
+    const ID: PartitionId = PartitionId { topic: Uuid([7; 16]), partition: 0 };
+
+    async fn commits(objects: &Memory) -> usize {
+        // One is the fence.
+        objects.list("journal/", "", usize::MAX).await.unwrap().len() - 1
+    }
+
+    /// A log whose first round has just put its checkpoint, after half a minute of so many commits.
+    async fn tiered(count: i64, round_bytes: u64) -> (Arc<Memory>, Arc<ObjectLog>) {
+        let objects = Arc::new(Memory::default());
+        let options =
+            Options { registration: false, round_bytes, ..Options::new(1, Owner::default()) };
+        let log = ObjectLog::start(objects.clone(), options);
+        log.state().wait_for(|state| *state == State::Serving).await.unwrap();
+        let topic = Topic { id: ID.topic, name: "t".into(), partitions: 1, ..Topic::default() };
+        log.create_topic(topic).await.unwrap();
+        for offset in 0..count {
+            log.append(ID, offset, vec![batch(offset, 1, 0)]).await.unwrap();
+        }
+        while objects.list("checkpoint/", "", 1).await.unwrap().is_empty() {
+            time::sleep(Duration::from_millis(1)).await;
+        }
+        (objects, log)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn commits_are_deleted_over_half_the_time_in_which_they_came() {
+        let (objects, log) = tiered(30_000, u64::MAX).await;
+        let mut last = commits(&objects).await;
+        assert!((29_900..=30_000).contains(&last), "{last}");
+        for second in 1..=14 {
+            time::sleep(Duration::from_secs(1)).await;
+            let now = commits(&objects).await;
+            assert!((1_900..=2_100).contains(&(last - now)), "{second}: {last} to {now}");
+            last = now;
+        }
+        time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(commits(&objects).await, 0);
+        // What is only a little goes at once, a few at a time.
+        log.append(ID, 30_000, batches(30_000, &[1])).await.unwrap();
+        time::sleep(Duration::from_secs(31)).await;
+        assert_eq!(commits(&objects).await, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_round_does_not_wait_for_slow_deletions() {
+        let (objects, log) = tiered(30_000, 16 << 20).await;
+        time::sleep(Duration::from_secs(1)).await;
+        assert!(commits(&objects).await > 20_000);
+        for i in 0..500 {
+            log.append(ID, 30_000 + i, vec![large_batch(30_000 + i)]).await.unwrap();
+        }
+        time::sleep(Duration::from_secs(1)).await;
+        let left = commits(&objects).await;
+        assert!(left < 500, "{left}, though those of the next round go too");
+    }
 }
