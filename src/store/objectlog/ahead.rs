@@ -1,29 +1,39 @@
 //! Reading ahead: who reads old records wants those behind them next.
 //!
-//! A read that comes to a stretch of a segment asks for the stretches behind it, if they are not in
-//! memory, and a fetch from many partitions for the first of each. One task reads them, a few at a
-//! time. What it brings may take a part of the cache only until somebody wants it: so if very many
-//! read at once, it stops to read ahead rather than push out what it brought before anybody had it.
+//! A read that comes to a stretch of a segment asks for those behind it, if they are not in memory,
+//! and a fetch from many partitions for the next ones of each. One task reads them, a few at a time,
+//! and what is wanted soon before what is further off: who reads many partitions comes to the next
+//! records of each before those behind them. What it brings may take a part of the cache only until
+//! somebody wants it: so if very many read at once, it stops to read ahead rather than push out what
+//! it brought before anybody had it. The further off a stretch is, the more of that part must be
+//! free, so that who reads many partitions finds room beside who reads a few.
 
 use super::block::Block;
 use super::cache::Place;
 use super::journal::{Inner, Journal};
 use super::log::Found;
-use super::reading::{Stretch, index_of};
+use super::reading::{STRETCH_BYTES, Stretch, index_of};
 use crate::store::PartitionId;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
-/// How many stretches are read ahead for one reader.
-const STRETCHES: usize = 8;
+/// How far is read ahead of one reader, up to the beginning of the last stretch.
+const AHEAD_BYTES: u64 = 8 << 20;
+
+/// How many stretches are looked at for it: they may be short.
+const MAX_STRETCHES: usize = 16;
 
 /// How many are read at the same time.
 const READS: usize = 8;
 
-/// How many may wait to be read. Those behind are not read ahead.
-const MAX_WAITING: usize = 64;
+/// How many may wait to be read. The furthest are not read ahead.
+const MAX_WAITING: usize = 1024;
+
+/// Who does not come for what was read ahead in this time does not come.
+const UNREAD_FOR: Duration = Duration::from_secs(10);
 
 /// How many positions of a fetch are looked up under one lock.
 const POSITIONS_AT_ONCE: usize = 256;
@@ -33,10 +43,26 @@ const POSITIONS_AT_ONCE: usize = 256;
 pub(super) struct Reads {
     /// Stretches that somebody reads, whom others wait for.
     pub loading: HashMap<Place, Arc<OnceCell<Option<Block>>>>,
-    /// Partitions, and an offset in the stretch that is wanted of them.
-    wanted: VecDeque<(PartitionId, i64)>,
-    /// Of what is just read ahead.
+    wanted: BTreeSet<Wanted>,
+    /// Room that is taken for what is just read ahead.
     bytes: u64,
+}
+
+/// A stretch that is to be read ahead; the nearest comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Wanted {
+    /// How many bytes of the partition its reader has before it.
+    ahead_bytes: u64,
+    id: PartitionId,
+    /// In the stretch.
+    offset: i64,
+}
+
+impl Wanted {
+    fn behind(self, stretch: &Stretch) -> Self {
+        let ahead_bytes = self.ahead_bytes + stretch.bytes_from(self.offset);
+        Self { ahead_bytes, offset: stretch.end_offset(), ..self }
+    }
 }
 
 impl Journal {
@@ -45,11 +71,10 @@ impl Journal {
         // There may be very many, and others want the lock too.
         for positions in positions.chunks(POSITIONS_AT_ONCE) {
             let mut inner = self.lock();
-            let mut is_new = false;
             for (id, offset) in positions {
-                is_new |= inner.want(*id, *offset, 1);
+                inner.want(Wanted { ahead_bytes: 0, id: *id, offset: *offset });
             }
-            if is_new {
+            if inner.is_to_read() {
                 self.ahead.notify_one();
             }
         }
@@ -60,10 +85,13 @@ impl Journal {
         let mut reads = JoinSet::new();
         loop {
             while reads.len() < READS
-                && let Some((id, offset)) = self.next_ahead()
+                && let Some(wanted) = self.next_ahead()
             {
                 let journal = self.clone();
-                reads.spawn(async move { journal.bring(id, offset).await });
+                reads.spawn(async move {
+                    journal.bring(wanted).await;
+                    journal.lock().reads.bytes -= STRETCH_BYTES;
+                });
             }
             tokio::select! {
                 biased;
@@ -73,64 +101,90 @@ impl Journal {
         }
     }
 
-    fn next_ahead(&self) -> Option<(PartitionId, i64)> {
-        self.lock().reads.wanted.pop_front()
+    /// What is to be read, and takes the room for it. Who goes on to read makes room, and says so.
+    fn next_ahead(&self) -> Option<Wanted> {
+        let mut inner = self.lock();
+        inner.log.blocks.forget_unread(UNREAD_FOR);
+        let wanted = *inner.reads.wanted.first()?;
+        if !inner.has_room(STRETCH_BYTES, wanted.ahead_bytes) {
+            return None;
+        }
+        inner.reads.wanted.pop_first();
+        inner.reads.bytes += STRETCH_BYTES;
+        Some(wanted)
     }
 
-    /// Brings the stretch of a segment that holds an offset into memory. Whoever wants it is told of
-    /// errors.
-    async fn bring(&self, id: PartitionId, offset: i64) {
+    /// Brings a stretch of a segment into memory. Whoever wants it is told of errors.
+    async fn bring(&self, wanted: Wanted) {
+        let Wanted { ahead_bytes, id, offset } = wanted;
         let found = self.lock().log.locate(id, offset);
         let Ok(Found::Segment(entry)) = found else { return };
         let Ok(Some(index)) = self.index(id, entry).await else { return };
         let Some(stretch) = Stretch::of(index, entry.name, offset) else { return };
+        let more = stretch.length().saturating_sub(STRETCH_BYTES);
         {
             let mut inner = self.lock();
-            if !inner.is_missing(&stretch) {
+            // If its index was not known before, neither was what comes behind it.
+            inner.want(wanted.behind(&stretch));
+            if inner.is_known(&stretch) || !inner.has_room(more, ahead_bytes) {
                 return;
             }
-            inner.reads.bytes += stretch.length();
+            inner.reads.bytes += more;
         }
         let _ = self.stretch(&stretch, false).await;
-        self.lock().reads.bytes -= stretch.length();
+        self.lock().reads.bytes -= more;
     }
 }
 
 impl Inner {
-    /// Asks for what a reader will want behind an offset; true if there is anything to do.
-    pub(super) fn want_ahead(&mut self, id: PartitionId, offset: i64) -> bool {
-        self.want(id, offset, STRETCHES)
+    /// Asks for what the reader of a stretch will want behind it.
+    pub(super) fn want_behind(&mut self, id: PartitionId, stretch: &Stretch) {
+        let offset = stretch.base_offset();
+        self.want(Wanted { ahead_bytes: 0, id, offset }.behind(stretch));
     }
 
-    /// Asks for so many stretches from an offset on, if they are not in memory.
-    fn want(&mut self, id: PartitionId, mut offset: i64, stretches: usize) -> bool {
-        let mut is_new = false;
-        for _ in 0..stretches {
-            let Ok(Found::Segment(entry)) = self.log.locate(id, offset) else { break };
+    /// Whether anything is to be read ahead.
+    pub(super) fn is_to_read(&self) -> bool {
+        !self.reads.wanted.is_empty()
+    }
+
+    /// Asks for a stretch and those behind it that are not in memory.
+    fn want(&mut self, mut next: Wanted) {
+        for _ in 0..MAX_STRETCHES {
+            if next.ahead_bytes > AHEAD_BYTES {
+                break;
+            }
+            let Ok(Found::Segment(entry)) = self.log.locate(next.id, next.offset) else { break };
             let index = self.log.indexes.find(index_of(&entry));
-            let is_known = index.is_some();
-            let stretch = index.and_then(|index| Stretch::of(index, entry.name, offset));
+            let is_unknown = index.is_none();
+            let stretch = index.and_then(|index| Stretch::of(index, entry.name, next.offset));
             let is_missing = match &stretch {
-                Some(stretch) => self.is_missing(stretch),
-                None => !is_known && self.log.indexes.takes_unread(entry.index_length as usize),
+                Some(stretch) => !self.is_known(stretch),
+                None => is_unknown && self.log.indexes.takes_unread(entry.index_length as usize),
             };
-            let wanted = &mut self.reads.wanted;
-            if is_missing && wanted.len() < MAX_WAITING && !wanted.contains(&(id, offset)) {
-                wanted.push_back((id, offset));
-                is_new = true;
+            if is_missing {
+                self.reads.wanted.insert(next);
             }
             let Some(stretch) = stretch else { break };
-            offset = stretch.end_offset();
+            next = next.behind(&stretch);
         }
-        is_new
+        while self.reads.wanted.len() > MAX_WAITING {
+            self.reads.wanted.pop_last();
+        }
     }
 
-    /// Whether nobody has it, or reads it, and there is room for it.
-    fn is_missing(&self, stretch: &Stretch) -> bool {
-        let bytes = usize::try_from(self.reads.bytes + stretch.length()).unwrap_or(usize::MAX);
+    /// Whether somebody has it, or reads it.
+    fn is_known(&self, stretch: &Stretch) -> bool {
         let place = stretch.place();
-        let is_known = self.log.blocks.has(place) || self.reads.loading.contains_key(&place);
-        !is_known && self.log.blocks.takes_unread(bytes)
+        self.log.blocks.has(place) || self.reads.loading.contains_key(&place)
+    }
+
+    /// Whether so much more may be read, so far ahead.
+    fn has_room(&self, bytes: u64, ahead_bytes: u64) -> bool {
+        let limit = self.log.blocks.unread_limit() as u64;
+        let left_free = limit * ahead_bytes / (AHEAD_BYTES + STRETCH_BYTES);
+        let bytes = usize::try_from(self.reads.bytes + bytes + left_free).unwrap_or(usize::MAX);
+        self.log.blocks.takes_unread(bytes)
     }
 }
 
@@ -138,6 +192,7 @@ impl Inner {
 mod tests {
     use super::super::putting::WHOLE;
     use super::super::{ObjectLog, Options};
+    use super::{Reads, Wanted};
     use crate::protocol::wire::Uuid;
     use crate::record::testing::Draft;
     use crate::store::objects::memory::Memory;
@@ -155,6 +210,8 @@ mod tests {
     /// Batches, one in each stretch.
     const BATCHES: i64 = 12;
     const BATCH_BYTES: usize = 2 << 20;
+    /// How many begin less than 8 MiB behind the beginning of one, and are not that one.
+    const AHEAD: usize = 3;
 
     /// A store that takes a second for each read of a part of an object, and counts them.
     #[derive(Default)]
@@ -237,14 +294,14 @@ mod tests {
             objects.reads();
             read(&log, 0).await;
             sleep(Duration::from_secs(10)).await;
-            assert_eq!(objects.reads(), 2 + super::STRETCHES, "the index too");
+            assert_eq!(objects.reads(), 2 + AHEAD, "the index too");
             for offset in 1..BATCHES {
                 let begin = tokio::time::Instant::now();
                 read(&log, offset).await;
                 assert_eq!(begin.elapsed(), Duration::ZERO, "{offset}");
                 sleep(Duration::from_secs(10)).await;
             }
-            assert_eq!(objects.reads(), BATCHES as usize - 1 - super::STRETCHES, "each once");
+            assert_eq!(objects.reads(), BATCHES as usize - 1 - AHEAD, "each once");
         }
     }
 
@@ -260,6 +317,20 @@ mod tests {
             read(&log, offset).await;
         }
         assert_eq!(begin.elapsed(), Duration::from_secs(2), "the index, and both");
+    }
+
+    #[test]
+    fn what_is_wanted_next_is_read_before_what_is_further_off() {
+        let wanted = |ahead_bytes, partition, offset| Wanted {
+            ahead_bytes,
+            id: PartitionId { partition, ..ID },
+            offset,
+        };
+        // Of two partitions, as their readers ask for them.
+        let asked = [wanted(1, 0, 10), wanted(2, 0, 20), wanted(1, 1, 30), wanted(0, 2, 40)];
+        let mut reads = Reads { wanted: asked.into(), ..Reads::default() };
+        let order = std::iter::from_fn(|| reads.wanted.pop_first().map(|wanted| wanted.offset));
+        assert_eq!(order.collect::<Vec<_>>(), [40, 10, 30, 20]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,8 +5,10 @@
 
 use super::keys::{Name, Position};
 use crate::metrics;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Where a run of batches is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +38,8 @@ pub(super) struct Cache<V> {
     bytes: usize,
     /// Of values that nobody asked for yet.
     unread_bytes: usize,
+    /// When these came, the oldest first. Some may have been asked for since.
+    unread: VecDeque<(Instant, Place)>,
     values: HashMap<Place, Cached<V>>,
     /// What goes first is first.
     order: BTreeMap<Turn, Place>,
@@ -57,14 +61,24 @@ struct Turn {
     used: u64,
 }
 
-/// Of the cache, what may be there that nobody asked for yet: more would be gone again before.
-const UNREAD_SHARE: usize = 4;
+/// Percent of the cache for what nobody asked for yet: more would be gone again before, or push out
+/// commits that are still to be moved into segments.
+const UNREAD_PERCENT: usize = 40;
 
 impl<V: Clone> Cache<V> {
     pub(super) fn new(limit_bytes: usize) -> Self {
         let (values, order) = (HashMap::new(), BTreeMap::new());
         let metrics = Arc::default();
-        Self { limit_bytes, bytes: 0, unread_bytes: 0, values, order, clock: 0, metrics }
+        Self {
+            limit_bytes,
+            bytes: 0,
+            unread_bytes: 0,
+            unread: VecDeque::new(),
+            values,
+            order,
+            clock: 0,
+            metrics,
+        }
     }
 
     pub(super) fn find(&mut self, place: Place) -> Option<V> {
@@ -103,7 +117,27 @@ impl<V: Clone> Cache<V> {
 
     /// Whether so many bytes may come in for which nobody asked yet.
     pub(super) fn takes_unread(&self, bytes: usize) -> bool {
-        self.unread_bytes + bytes <= self.limit_bytes / UNREAD_SHARE
+        self.unread_bytes.saturating_add(bytes) <= self.unread_limit()
+    }
+
+    pub(super) fn unread_limit(&self) -> usize {
+        self.limit_bytes / 100 * UNREAD_PERCENT
+    }
+
+    /// Lets go of what nobody has asked for in such a time.
+    pub(super) fn forget_unread(&mut self, time: Duration) {
+        while let Some(&(since, place)) = self.unread.front() {
+            let cached = self.values.get_mut(&place).filter(|cached| cached.is_unread);
+            if let Some(cached) = cached {
+                if since.elapsed() < time {
+                    break;
+                }
+                cached.is_unread = false;
+                self.unread_bytes -= cached.bytes;
+                self.let_go(place);
+            }
+            self.unread.pop_front();
+        }
     }
 
     pub(super) fn insert(&mut self, place: Place, value: V, bytes: usize) {
@@ -113,6 +147,7 @@ impl<V: Clone> Cache<V> {
     /// Adds what nobody asked for yet.
     pub(super) fn insert_unread(&mut self, place: Place, value: V, bytes: usize) {
         self.put(place, value, bytes, true);
+        self.unread.push_back((Instant::now(), place));
     }
 
     fn put(&mut self, place: Place, value: V, bytes: usize, is_unread: bool) {
@@ -164,17 +199,35 @@ mod tests {
     fn what_nobody_asked_for_yet_is_counted_until_somebody_does_or_it_goes() {
         let place = |offset| Place::Frame { at: Position::default(), offset };
         let mut cache = Cache::new(1000);
-        assert!(cache.takes_unread(250) && !cache.takes_unread(251));
+        assert!(cache.takes_unread(400) && !cache.takes_unread(401));
         cache.insert_unread(place(1), 'a', 100);
         cache.insert_unread(place(2), 'b', 100);
-        assert!(cache.takes_unread(50) && !cache.takes_unread(51));
+        assert!(cache.takes_unread(200) && !cache.takes_unread(201));
         assert_eq!((cache.find(place(1)), cache.find(place(1))), (Some('a'), Some('a')));
-        assert!(cache.takes_unread(150) && !cache.takes_unread(151));
+        assert!(cache.takes_unread(300) && !cache.takes_unread(301));
         cache.insert(place(3), 'c', 1000);
         assert_eq!(
             (cache.unread_bytes, cache.has(place(2)), cache.has(place(3))),
             (0, false, true)
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_asks_for_in_time_is_not_counted_and_goes_first() {
+        let place = |offset| Place::Frame { at: Position::default(), offset };
+        let mut cache = Cache::new(1000);
+        cache.insert(place(1), 'a', 700);
+        cache.insert_unread(place(2), 'b', 100);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        cache.insert_unread(place(3), 'c', 100);
+        assert_eq!(cache.find(place(2)), Some('b'));
+        cache.forget_unread(Duration::from_secs(1));
+        assert!(cache.takes_unread(300) && !cache.takes_unread(301), "it came just now");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        cache.forget_unread(Duration::from_secs(1));
+        assert!(cache.takes_unread(400) && cache.unread.is_empty());
+        cache.insert(place(4), 'd', 200);
+        assert_eq!((cache.find(place(1)), cache.find(place(3))), (Some('a'), None));
     }
 
     #[test]

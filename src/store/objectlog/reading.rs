@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// What is read from an object at once ends with the first chunk behind so many bytes.
-const STRETCH_BYTES: u64 = 1 << 20;
+pub(super) const STRETCH_BYTES: u64 = 1 << 20;
 
 /// How many blocks are taken from memory while others wait for the log's lock.
 const BLOCKS_AT_ONCE: usize = 256;
@@ -147,7 +147,11 @@ impl Journal {
 
     /// Who comes to the beginning of a stretch will want it all, and what is behind it.
     fn look_ahead(&self, inner: &mut Inner, id: PartitionId, stretch: &Stretch, offset: i64) {
-        if offset == stretch.base_offset() && inner.want_ahead(id, stretch.end_offset()) {
+        if offset == stretch.base_offset() {
+            inner.want_behind(id, stretch);
+        }
+        // What is read makes room for what waits.
+        if inner.is_to_read() {
             self.ahead.notify_one();
         }
     }
@@ -324,6 +328,12 @@ impl Stretch {
 
     pub(super) fn length(&self) -> u64 {
         self.chunks().iter().map(|chunk| u64::from(chunk.length)).sum()
+    }
+
+    /// From the chunk on that holds an offset.
+    pub(super) fn bytes_from(&self, offset: i64) -> u64 {
+        let chunks = &self.index.chunks[self.index.chunk_of(offset)..self.chunks.end];
+        chunks.iter().map(|chunk| u64::from(chunk.length)).sum()
     }
 
     pub(super) fn base_offset(&self) -> i64 {

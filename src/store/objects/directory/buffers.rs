@@ -3,6 +3,7 @@
 //! To get fresh memory from the kernel page by page takes longer than to fill it.
 
 use bytes::Bytes;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::ops::{Deref, DerefMut, Range};
@@ -18,8 +19,9 @@ const STEP: usize = 128 << 10;
 /// What lies ready, all buffers together.
 const MAX_BYTES: usize = 16 << 20;
 
+/// What lies ready, the oldest first.
 #[derive(Clone, Default)]
-pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+pub(super) struct Buffers(Arc<Mutex<VecDeque<Vec<u8>>>>);
 
 /// It has what it was used for last in it, and goes back when it is dropped.
 pub(super) struct Buffer {
@@ -34,8 +36,8 @@ impl Buffers {
         let len = bytes.next_multiple_of(STEP) + BLOCK;
         let ready = {
             let mut ready = self.lock();
-            let place = ready.iter().position(|memory| memory.len() == len);
-            place.map(|place| ready.swap_remove(place))
+            let place = ready.iter().rposition(|memory| memory.len() == len);
+            place.and_then(|place| ready.remove(place))
         };
         let memory = ready.unwrap_or_else(|| vec![0; len]);
         let start = memory.as_ptr().align_offset(BLOCK).min(BLOCK);
@@ -62,7 +64,7 @@ impl Buffers {
         Ok(buffer.slice(skipped..end))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,9 +79,13 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let mut ready = self.home.lock();
-        let bytes: usize = ready.iter().map(Vec::len).sum();
-        if bytes + self.memory.len() <= MAX_BYTES {
-            ready.push(std::mem::take(&mut self.memory));
+        ready.push_back(std::mem::take(&mut self.memory));
+        // What has waited longest is of a length that nobody asks for.
+        let mut bytes: usize = ready.iter().map(Vec::len).sum();
+        while bytes > MAX_BYTES
+            && let Some(oldest) = ready.pop_front()
+        {
+            bytes -= oldest.len();
         }
     }
 }
@@ -147,5 +153,9 @@ mod tests {
         let all: Vec<_> = (0..2 * MAX_BYTES / STEP).map(|_| buffers.take(STEP)).collect();
         drop(all);
         assert_eq!(ready(&buffers), MAX_BYTES / (STEP + BLOCK));
+        let other = buffers.take(2 * STEP);
+        let memory = other.as_ptr();
+        drop(other);
+        assert_eq!(buffers.take(2 * STEP).as_ptr(), memory, "it came last");
     }
 }
