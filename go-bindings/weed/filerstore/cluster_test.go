@@ -85,7 +85,7 @@ func TestTheFilersRuleForThePathCounts(t *testing.T) {
 		})
 	})
 	// What is small may go to its entry while a collection gets its volumes.
-	content := random(2 * smallInline)
+	content := random(2 * hastyAtMost)
 	put(t, o, "journal/1/0000000001/0", content)
 	if synced.Load() != 0 {
 		t.Error("an upload was synced without a rule")

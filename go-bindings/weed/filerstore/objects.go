@@ -49,8 +49,10 @@ const (
 	inlineTogether = 64 << 20
 
 	// So long content waits for a file id before that. A master that makes new volumes answers after
-	// 200 ms, for which what is small, a commit that clients wait for, does not wait.
-	smallPatience = 10 * time.Millisecond
+	// 200 ms, for which a commit that clients wait for does not wait. What came while one waited is in
+	// the next, which is not so small.
+	hastyAtMost   = 512 << 10
+	hastyPatience = 10 * time.Millisecond
 	patienceForID = 250 * time.Millisecond
 
 	// What is no larger is one chunk: clients wait for commits, and a chunk costs the most for being one.
@@ -177,8 +179,8 @@ func (o *Objects) PutNew(ctx context.Context, key string, parts [][]byte) (creat
 	}
 	inlines, patience := o.mayInline(size), o.options.Timeout
 	switch {
-	case size <= smallInline:
-		patience = smallPatience
+	case inlines && size <= hastyAtMost:
+		patience = hastyPatience
 	case inlines:
 		patience = patienceForID
 	}

@@ -89,7 +89,7 @@ func TestTextIsKeptAsItIs(t *testing.T) {
 
 func TestRangesAreCutAtTheEnd(t *testing.T) {
 	o := open(t)
-	for _, size := range []int{0, 100, 2 * smallInline, 17 << 20} {
+	for _, size := range []int{0, 100, 2 * hastyAtMost, 17 << 20} {
 		key := fmt.Sprintf("segment/1/%d", size)
 		content := random(size)
 		put(t, o, key, content)
@@ -109,7 +109,7 @@ func TestRangesAreCutAtTheEnd(t *testing.T) {
 
 func TestGetReadsIntoTheMemoryItIsGiven(t *testing.T) {
 	o := open(t)
-	for _, size := range []int{100, 2 * smallInline, 9 << 20} {
+	for _, size := range []int{100, 2 * hastyAtMost, 9 << 20} {
 		key := fmt.Sprintf("segment/1/%d", size)
 		content := random(size)
 		put(t, o, key, content)
@@ -136,7 +136,7 @@ func TestAMissingObjectIsNotFound(t *testing.T) {
 
 func TestOfManyWhoPutAKeyOneWins(t *testing.T) {
 	o := open(t)
-	for _, size := range []int{100, 2 * smallInline} {
+	for _, size := range []int{100, 2 * hastyAtMost} {
 		for round := range 20 {
 			key := fmt.Sprintf("journal/1/%010d/%d", size, round)
 			contents := make([][]byte, 8)
@@ -349,7 +349,7 @@ func TestAKeyThatExistsIsListedOnceThatWasAnswered(t *testing.T) {
 func TestDeletedObjectsAreGone(t *testing.T) {
 	o := open(t)
 	var keys []string
-	for i, size := range []int{0, 100, 2 * smallInline, 9 << 20} {
+	for i, size := range []int{0, 100, 2 * hastyAtMost, 9 << 20} {
 		keys = append(keys, fmt.Sprintf("journal/1/0000000001/%020d", i))
 		put(t, o, keys[i], random(size))
 	}

@@ -148,14 +148,14 @@ func TestAVolumeThatRefusesAChunkIsReplaced(t *testing.T) {
 			return inner.Do(request)
 		})
 	})
-	put(t, o, "segment/1/first", random(2*smallInline))
+	put(t, o, "segment/1/first", random(2*hastyAtMost))
 	path, _ := o.path("segment/1/x")
 	before, err := o.ids.take(t.Context(), path, "kelp", 20_000, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fail.Store(true)
-	put(t, o, "segment/1/second", random(2*smallInline))
+	put(t, o, "segment/1/second", random(2*hastyAtMost))
 	if puts.Load() != 3 {
 		t.Errorf("%d uploads, want 1, a refused one and one more", puts.Load())
 	}

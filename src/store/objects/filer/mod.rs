@@ -36,6 +36,7 @@ use messages::{
     CreateEntryRequest, DeleteEntryRequest, Entry, FileChunk, FilerError, FuseAttributes,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 use upload::{NotUploaded, Upload};
@@ -51,9 +52,16 @@ mod messages {
 /// and at delete, so more is cheaper as a chunk: docs/performance.md has the figures.
 const INLINE_BELOW: usize = 4 << 10;
 
-/// For some 15 s after a master has started it assigns no file ids. Content up to this goes to the entry then, so that
-/// the journal does not stand still. Much more would fill the filer's memory: its metadata log needs file ids too.
-const INLINE_AT_MOST: usize = 64 << 10;
+/// For some 15 s after a master has started it assigns no file ids. Content of these sizes goes to the entry then, so
+/// that the journal does not stand still: what is small always, what is larger until it is this much. The filer keeps
+/// it in memory meanwhile, as its metadata log needs file ids too.
+const SMALL_INLINE: usize = 64 << 10;
+const INLINE_AT_MOST: usize = 512 << 10;
+const INLINE_TOGETHER: usize = 64 << 20;
+
+/// So long such content waits for a file id before that: a master that makes new volumes answers after 200 ms, for which
+/// a commit that clients wait for does not wait.
+const PATIENCE_FOR_ID: Duration = Duration::from_millis(10);
 
 const CHUNK_BYTES: usize = 8 << 20;
 
@@ -93,6 +101,8 @@ struct Shared {
     calls: Arc<Calls>,
     volumes: Arc<Volumes>,
     ids: FileIds,
+    /// Bytes in entries since a file id was there.
+    inlined: AtomicUsize,
 }
 
 impl Filer {
@@ -116,6 +126,7 @@ impl Filer {
             calls: calls.clone(),
             volumes: Arc::new(Volumes::new()),
             ids: FileIds::new(calls, options.timeout),
+            inlined: AtomicUsize::new(0),
         })))
     }
 }
@@ -163,13 +174,25 @@ impl Shared {
         if size < INLINE_BELOW {
             return self.create(&path, size, join(parts, size), vec![]).await;
         }
-        match self.upload(&path, &parts, size).await {
-            Ok(uploads) => self.create(&path, size, Bytes::new(), uploads).await,
-            Err(NotUploaded::NoFileId) if size <= INLINE_AT_MOST => {
+        let inlines = self.may_inline(size);
+        let patience = if inlines { PATIENCE_FOR_ID } else { self.timeout };
+        match self.upload(&path, &parts, size, patience).await {
+            Ok(uploads) => {
+                self.inlined.store(0, Ordering::Relaxed);
+                self.create(&path, size, Bytes::new(), uploads).await
+            }
+            Err(NotUploaded::NoFileId) if inlines => {
+                self.inlined.fetch_add(size, Ordering::Relaxed);
                 self.create(&path, size, join(parts, size), vec![]).await
             }
             Err(why) => Err(ObjectError(why.to_string())),
         }
+    }
+
+    /// Whether content goes to the entry when there is no file id for it.
+    fn may_inline(&self, size: usize) -> bool {
+        let is_room = || self.inlined.load(Ordering::Relaxed) + size <= INLINE_TOGETHER;
+        size <= SMALL_INLINE || size <= INLINE_AT_MOST && is_room()
     }
 
     /// Makes the entry of what is its content or was uploaded, unless the path exists.

@@ -67,7 +67,7 @@ async fn objects_are_entries_when_small_and_chunks_when_large() {
         (4_095, 0..=0),
         // In the entry where the master assigned no id in time.
         (4_096, 0..=1),
-        (64 << 10, 0..=1),
+        (512 << 10, 0..=1),
         (MIB, 1..=1),
         (8 * MIB, 1..=1),
         (8 * MIB + 1, 2..=2),
@@ -96,7 +96,7 @@ async fn objects_are_entries_when_small_and_chunks_when_large() {
 #[ignore = "needs a filer: tests/filer.sh"]
 async fn text_is_kept_as_it_is() {
     let filer = filer().await;
-    let text = Bytes::from("all work and no play\n".repeat(10_000));
+    let text = Bytes::from("all work and no play\n".repeat(30_000));
     put(&filer, "segment/1/text", text.clone()).await;
     let stored = &entry(&filer, "segment/1/text").await.chunks[0];
     assert!(!stored.is_compressed && stored.size == text.len() as u64);
@@ -107,12 +107,14 @@ async fn text_is_kept_as_it_is() {
 #[ignore = "needs a filer: tests/filer.sh"]
 async fn a_lost_put_leaves_the_winners_chunks_and_deletes_its_own() {
     let filer = filer().await;
-    let winner = content(100_000);
+    let winner = content(600_000);
     put(&filer, "segment/1/one", winner.clone()).await;
 
     let path = filer.0.path("segment/1/one").unwrap();
     let large = content(9 << 20);
-    let uploads = filer.0.upload(&path, std::slice::from_ref(&large), large.len()).await.unwrap();
+    let uploads =
+        filer.0.upload(&path, std::slice::from_ref(&large), large.len(), filer.0.timeout).await;
+    let uploads = uploads.unwrap();
     let ids: Vec<_> = uploads.iter().map(|upload| upload.chunk.file_id.clone()).collect();
     assert_eq!(ids.len(), 2);
     let created = filer.0.create(&path, large.len(), Bytes::new(), uploads).await;
@@ -226,12 +228,12 @@ async fn no_key_is_a_directory_and_what_is_no_key_is_refused() {
 async fn chunks_are_read_with_a_token_where_one_is_asked_for() {
     let asked_for = std::env::var_os("KELP_TEST_TOKENS").is_some();
     let filer = filer().await;
-    put(&filer, "segment/1/x", content(100_000)).await;
-    assert!(get(&filer, "segment/1/x", 0, ALL).await == content(100_000));
+    put(&filer, "segment/1/x", content(600_000)).await;
+    assert!(get(&filer, "segment/1/x", 0, ALL).await == content(600_000));
     let path = filer.0.path("segment/1/x").unwrap();
     let (entry, found) = filer.0.find(&path).await.unwrap().unwrap();
     let id = entry.chunks[0].file_id.as_str();
-    let (server, chunk) = (&found.servers(id)[0].url, (id, 100_000));
+    let (server, chunk) = (&found.servers(id)[0].url, (id, 600_000));
     let read = filer.0.volumes.read(server, chunk, "", 0..100_000, &mut BytesMut::new()).await;
     assert_eq!(read.is_err_and(|error| error.0.contains("401")), asked_for);
 }

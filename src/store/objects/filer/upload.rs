@@ -3,15 +3,12 @@
 use super::file_ids::FileId;
 use super::messages::FileChunk;
 use super::slices::cut;
-use super::{CHUNK_BYTES, INLINE_AT_MOST, ObjectError, PARALLEL, Shared, since_1970};
+use super::{CHUNK_BYTES, ObjectError, PARALLEL, Shared, since_1970};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::timeout;
-
-/// How long a small object waits for a file id before its content goes to its entry.
-const PATIENCE_FOR_ID: Duration = Duration::from_millis(10);
 
 /// A chunk that a volume server has.
 pub(super) struct Upload {
@@ -28,15 +25,18 @@ pub(super) enum NotUploaded {
 }
 
 impl Shared {
-    /// Writes parts to volume servers. When it fails no chunk stays, as far as that is known.
+    /// Writes parts to volume servers, and waits for file ids as long as `patience`. When it fails no chunk stays, as far as that is known.
     pub(super) async fn upload(
         &self,
         path: &str,
         parts: &[Bytes],
         size: usize,
+        patience: Duration,
     ) -> Result<Vec<Upload>, NotUploaded> {
         let offsets = (0..size).step_by(CHUNK_BYTES);
-        let chunk = |offset| self.upload_chunk(path, parts, offset, CHUNK_BYTES.min(size - offset));
+        let chunk = |offset| {
+            self.upload_chunk(path, parts, offset, CHUNK_BYTES.min(size - offset), patience)
+        };
         let chunks: Vec<_> = offsets.map(chunk).collect();
         let mut chunks = stream::iter(chunks).buffered(PARALLEL);
         let mut uploads = Vec::new();
@@ -63,8 +63,8 @@ impl Shared {
         parts: &[Bytes],
         offset: usize,
         length: usize,
+        patience: Duration,
     ) -> Result<Upload, NotUploaded> {
-        let patience = if length <= INLINE_AT_MOST { PATIENCE_FOR_ID } else { self.timeout };
         let mut again = true;
         loop {
             let id = self.ids.take(path, self.collection(path), length, patience).await?;
