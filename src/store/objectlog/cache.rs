@@ -61,9 +61,9 @@ struct Turn {
     used: u64,
 }
 
-/// Percent of the cache for what nobody asked for yet: more would be gone again before, or push out
-/// commits that are still to be moved into segments.
-const UNREAD_PERCENT: usize = 40;
+/// Of the cache, what may be there that nobody asked for yet: more would be gone again before, or push
+/// out commits that are still to be moved into segments.
+const UNREAD_SHARE: usize = 4;
 
 impl<V: Clone> Cache<V> {
     pub(super) fn new(limit_bytes: usize) -> Self {
@@ -121,7 +121,7 @@ impl<V: Clone> Cache<V> {
     }
 
     pub(super) fn unread_limit(&self) -> usize {
-        self.limit_bytes / 100 * UNREAD_PERCENT
+        self.limit_bytes / UNREAD_SHARE
     }
 
     /// Lets go of what nobody has asked for in such a time.
@@ -199,12 +199,12 @@ mod tests {
     fn what_nobody_asked_for_yet_is_counted_until_somebody_does_or_it_goes() {
         let place = |offset| Place::Frame { at: Position::default(), offset };
         let mut cache = Cache::new(1000);
-        assert!(cache.takes_unread(400) && !cache.takes_unread(401));
+        assert!(cache.takes_unread(250) && !cache.takes_unread(251));
         cache.insert_unread(place(1), 'a', 100);
         cache.insert_unread(place(2), 'b', 100);
-        assert!(cache.takes_unread(200) && !cache.takes_unread(201));
+        assert!(cache.takes_unread(50) && !cache.takes_unread(51));
         assert_eq!((cache.find(place(1)), cache.find(place(1))), (Some('a'), Some('a')));
-        assert!(cache.takes_unread(300) && !cache.takes_unread(301));
+        assert!(cache.takes_unread(150) && !cache.takes_unread(151));
         cache.insert(place(3), 'c', 1000);
         assert_eq!(
             (cache.unread_bytes, cache.has(place(2)), cache.has(place(3))),
@@ -222,10 +222,10 @@ mod tests {
         cache.insert_unread(place(3), 'c', 100);
         assert_eq!(cache.find(place(2)), Some('b'));
         cache.forget_unread(Duration::from_secs(1));
-        assert!(cache.takes_unread(300) && !cache.takes_unread(301), "it came just now");
+        assert!(cache.takes_unread(150) && !cache.takes_unread(151), "it came just now");
         tokio::time::advance(Duration::from_secs(1)).await;
         cache.forget_unread(Duration::from_secs(1));
-        assert!(cache.takes_unread(400) && cache.unread.is_empty());
+        assert!(cache.takes_unread(250) && cache.unread.is_empty());
         cache.insert(place(4), 'd', 200);
         assert_eq!((cache.find(place(1)), cache.find(place(3))), (Some('a'), None));
     }
