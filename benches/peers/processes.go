@@ -100,7 +100,10 @@ func (u *usage) end() {
 	u.stop()
 	spent := (cpu(u.b.session) - u.broker).Seconds()
 	u.b.result.CPU = spent / u.b.result.Seconds
-	u.b.result.CPUSecondsPerGB = spent / (float64(u.b.result.Bytes) / 1e9)
+	// A gateway may have stored nothing, and groups have no bytes.
+	if u.b.result.Bytes > 0 {
+		u.b.result.CPUSecondsPerGB = spent / (float64(u.b.result.Bytes) / 1e9)
+	}
 }
 
 func ownCPU() time.Duration {

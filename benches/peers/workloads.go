@@ -312,7 +312,6 @@ func (b *bench) connections(count int) error {
 	b.result.Seconds = b.duration.Seconds()
 	usage.endClient()
 	usage.end()
-	b.result.CPUSecondsPerGB = 0
 	return nil
 }
 
