@@ -14,11 +14,12 @@ use super::journal::{Inner, Journal};
 use super::log::Found;
 use super::reading::{STRETCH_BYTES, Stretch, index_of};
 use crate::store::PartitionId;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// How far is read ahead of one reader, up to the beginning of the last stretch.
 const AHEAD_BYTES: u64 = 8 << 20;
@@ -32,7 +33,7 @@ const READS: usize = 8;
 /// How many may wait to be read. The furthest are not read ahead.
 const MAX_WAITING: usize = 1024;
 
-/// Who does not come for what was read ahead in this time does not come.
+/// Who does not come for what was read ahead in this time does not come, nor for what could not be.
 const UNREAD_FOR: Duration = Duration::from_secs(10);
 
 /// How many positions of a fetch are looked up under one lock.
@@ -43,7 +44,8 @@ const POSITIONS_AT_ONCE: usize = 256;
 pub(super) struct Reads {
     /// Stretches that somebody reads, whom others wait for.
     pub loading: HashMap<Place, Arc<OnceCell<Option<Block>>>>,
-    wanted: BTreeSet<Wanted>,
+    /// And when each was last asked for.
+    wanted: BTreeMap<Wanted, Instant>,
     /// Room that is taken for what is just read ahead.
     bytes: u64,
 }
@@ -105,13 +107,18 @@ impl Journal {
     fn next_ahead(&self) -> Option<Wanted> {
         let mut inner = self.lock();
         inner.log.blocks.forget_unread(UNREAD_FOR);
-        let wanted = *inner.reads.wanted.first()?;
-        if !inner.has_room(STRETCH_BYTES, wanted.ahead_bytes) {
-            return None;
+        loop {
+            let (&wanted, asked) = inner.reads.wanted.first_key_value()?;
+            let is_late = asked.elapsed() >= UNREAD_FOR;
+            if !is_late && !inner.has_room(STRETCH_BYTES, wanted.ahead_bytes) {
+                return None;
+            }
+            inner.reads.wanted.pop_first();
+            if !is_late {
+                inner.reads.bytes += STRETCH_BYTES;
+                return Some(wanted);
+            }
         }
-        inner.reads.wanted.pop_first();
-        inner.reads.bytes += STRETCH_BYTES;
-        Some(wanted)
     }
 
     /// Brings a stretch of a segment into memory. Whoever wants it is told of errors.
@@ -126,7 +133,9 @@ impl Journal {
             let mut inner = self.lock();
             // If its index was not known before, neither was what comes behind it.
             inner.want(wanted.behind(&stretch));
-            if inner.is_known(&stretch) || !inner.has_room(more, ahead_bytes) {
+            // What is a little longer than most does not wait for a second turn.
+            let is_room = more <= STRETCH_BYTES || inner.has_room(more, ahead_bytes);
+            if inner.is_known(&stretch) || !is_room {
                 return;
             }
             inner.reads.bytes += more;
@@ -150,6 +159,7 @@ impl Inner {
 
     /// Asks for a stretch and those behind it that are not in memory.
     fn want(&mut self, mut next: Wanted) {
+        let now = Instant::now();
         for _ in 0..MAX_STRETCHES {
             if next.ahead_bytes > AHEAD_BYTES {
                 break;
@@ -163,7 +173,7 @@ impl Inner {
                 None => is_unknown && self.log.indexes.takes_unread(entry.index_length as usize),
             };
             if is_missing {
-                self.reads.wanted.insert(next);
+                self.reads.wanted.insert(next, now);
             }
             let Some(stretch) = stretch else { break };
             next = next.behind(&stretch);
@@ -192,7 +202,6 @@ impl Inner {
 mod tests {
     use super::super::putting::WHOLE;
     use super::super::{ObjectLog, Options};
-    use super::{Reads, Wanted};
     use crate::protocol::wire::Uuid;
     use crate::record::testing::Draft;
     use crate::store::objects::memory::Memory;
@@ -209,9 +218,9 @@ mod tests {
 
     /// Batches, one in each stretch.
     const BATCHES: i64 = 12;
-    const BATCH_BYTES: usize = 2 << 20;
-    /// How many begin less than 8 MiB behind the beginning of one, and are not that one.
-    const AHEAD: usize = 3;
+    const BATCH_BYTES: usize = (2 << 20) - 1000;
+    /// How many begin in the 8 MiB behind the beginning of one, and are not that one.
+    const AHEAD: usize = 4;
 
     /// A store that takes a second for each read of a part of an object, and counts them.
     #[derive(Default)]
@@ -252,11 +261,21 @@ mod tests {
 
     /// A log whose batches all are in segments, and none in memory.
     async fn old(cache_bytes: usize, refer_bytes: u64) -> (Arc<Slow>, Arc<ObjectLog>) {
+        old_of(1, cache_bytes, refer_bytes).await
+    }
+
+    /// The same with so many partitions.
+    async fn old_of(
+        partitions: i32,
+        cache_bytes: usize,
+        refer_bytes: u64,
+    ) -> (Arc<Slow>, Arc<ObjectLog>) {
         let objects = Arc::new(Slow::default());
         let options = Options {
             registration: false,
             refer_bytes,
             cache_bytes,
+            round_bytes: u64::MAX,
             lag_bound: Duration::MAX,
             ..Options::new(1, Owner::default())
         };
@@ -266,24 +285,34 @@ mod tests {
             log
         };
         let log = open().await;
-        let topic = Topic { id: ID.topic, name: "old".into(), partitions: 1, ..Topic::default() };
+        let topic = Topic { id: ID.topic, name: "old".into(), partitions, ..Topic::default() };
         log.create_topic(topic).await.unwrap();
         let value = "v".repeat(BATCH_BYTES);
         for base_offset in 0..BATCHES {
-            let mut batch = Draft::of(&[value.as_str()]).batch();
-            batch.stamp(base_offset, 1);
-            log.append(ID, base_offset, vec![batch]).await.unwrap();
+            for id in ids(partitions) {
+                let mut batch = Draft::of(&[value.as_str()]).batch();
+                batch.stamp(base_offset, 1);
+                log.append(id, base_offset, vec![batch]).await.unwrap();
+            }
         }
-        sleep(Duration::from_secs(60)).await;
-        assert!(objects.list("segment/", "", 9).await.unwrap().len() == 1);
+        sleep(Duration::from_secs(300)).await;
+        assert!(!objects.list("segment/", "", 9).await.unwrap().is_empty());
         let journal = objects.list("journal/", "", 99).await.unwrap().len();
         assert_eq!(journal as i64, if refer_bytes == u64::MAX { 1 } else { 1 + BATCHES });
         drop(log);
         (objects.clone(), open().await)
     }
 
+    fn ids(partitions: i32) -> impl Iterator<Item = PartitionId> {
+        (0..partitions).map(|partition| PartitionId { partition, ..ID })
+    }
+
     async fn read(log: &ObjectLog, offset: i64) {
-        let records = log.read(ID, offset, BATCH_BYTES, true).await.unwrap();
+        read_of(log, ID, offset).await;
+    }
+
+    async fn read_of(log: &ObjectLog, id: PartitionId, offset: i64) {
+        let records = log.read(id, offset, BATCH_BYTES, true).await.unwrap();
         assert!(records.iter().map(Bytes::len).sum::<usize>() > BATCH_BYTES);
     }
 
@@ -319,18 +348,39 @@ mod tests {
         assert_eq!(begin.elapsed(), Duration::from_secs(2), "the index, and both");
     }
 
-    #[test]
-    fn what_is_wanted_next_is_read_before_what_is_further_off() {
-        let wanted = |ahead_bytes, partition, offset| Wanted {
-            ahead_bytes,
-            id: PartitionId { partition, ..ID },
-            offset,
-        };
-        // Of two partitions, as their readers ask for them.
-        let asked = [wanted(1, 0, 10), wanted(2, 0, 20), wanted(1, 1, 30), wanted(0, 2, 40)];
-        let mut reads = Reads { wanted: asked.into(), ..Reads::default() };
-        let order = std::iter::from_fn(|| reads.wanted.pop_first().map(|wanted| wanted.offset));
-        assert_eq!(order.collect::<Vec<_>>(), [40, 10, 30, 20]);
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_many_partitions_finds_the_next_records_of_each_in_memory() {
+        // A quarter of the cache has room for 7 of the 16 that begin in the next 8 MiB of all.
+        let (objects, log) = old_of(4, 64 << 20, u64::MAX).await;
+        objects.reads();
+        for offset in 0..BATCHES {
+            let begin = tokio::time::Instant::now();
+            log.will_read(&ids(4).map(|id| (id, offset)).collect::<Vec<_>>());
+            for id in ids(4) {
+                read_of(&log, id, offset).await;
+            }
+            let waited = begin.elapsed();
+            assert!(offset == 0 || waited == Duration::ZERO, "{offset}: {waited:?}");
+            sleep(Duration::from_secs(5)).await;
+        }
+        let stretches = 4 * BATCHES as usize;
+        assert!(objects.reads() < stretches + 8, "each once, and the indexes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_more_is_read_for_a_reader_that_left() {
+        let (objects, log) = old_of(4, 64 << 20, u64::MAX).await;
+        objects.reads();
+        log.will_read(&ids(3).map(|id| (id, 0)).collect::<Vec<_>>());
+        sleep(Duration::from_secs(30)).await;
+        let room = 7;
+        assert!(objects.reads() <= room + 3 + 2, "and indexes");
+        let other = PartitionId { partition: 3, ..ID };
+        for offset in 0..BATCHES {
+            read_of(&log, other, offset).await;
+            sleep(Duration::from_secs(5)).await;
+        }
+        assert!(objects.reads() <= BATCHES as usize + 2);
     }
 
     #[tokio::test(start_paused = true)]
