@@ -25,7 +25,8 @@ pub(super) enum NotUploaded {
 }
 
 impl Shared {
-    /// Writes parts to volume servers, and waits for file ids as long as `patience`. When it fails no chunk stays, as far as that is known.
+    /// Writes parts to volume servers, and waits for file ids as long as `patience`. When it fails no chunk stays, as far
+    /// as that is known.
     pub(super) async fn upload(
         &self,
         path: &str,
