@@ -8,6 +8,7 @@
 //! it brought before anybody had it. The further off a stretch is, the more of that part must be
 //! free, so that who reads many partitions finds room beside who reads a few.
 
+use super::along::Along;
 use super::block::Block;
 use super::cache::Place;
 use super::journal::{Inner, Journal};
@@ -15,6 +16,7 @@ use super::log::Found;
 use super::reading::{STRETCH_BYTES, Stretch, index_of};
 use crate::store::PartitionId;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -23,6 +25,9 @@ use tokio::time::Instant;
 
 /// How far is read ahead of one reader, up to the beginning of the last stretch.
 const AHEAD_BYTES: u64 = 8 << 20;
+
+/// What is further ahead than this is only read along with what is nearer.
+pub(super) const SOON_BYTES: u64 = 4 << 20;
 
 /// How many stretches are looked at for it: they may be short.
 const MAX_STRETCHES: usize = 16;
@@ -44,26 +49,92 @@ const POSITIONS_AT_ONCE: usize = 256;
 pub(super) struct Reads {
     /// Stretches that somebody reads, whom others wait for.
     pub loading: HashMap<Place, Arc<OnceCell<Option<Block>>>>,
-    /// And when each was last asked for.
-    wanted: BTreeMap<Wanted, Instant>,
+    pub along: Along,
+    wanted: BTreeMap<Wanted, Asked>,
+    /// The same by their places, each once.
+    places: BTreeMap<Place, Wanted>,
     /// Room that is taken for what is just read ahead.
-    bytes: u64,
+    pub bytes: u64,
 }
 
-/// A stretch that is to be read ahead; the nearest comes first.
+/// What a reader will want.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Wanted {
+struct Next {
+    id: PartitionId,
+    /// In the stretch that holds it.
+    offset: i64,
     /// How many bytes of the partition its reader has before it.
     ahead_bytes: u64,
-    id: PartitionId,
-    /// In the stretch.
-    offset: i64,
 }
 
-impl Wanted {
+/// A stretch that is to be read ahead. The nearest comes first, and of what is about as near what lies
+/// in one object comes together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Wanted {
+    stretches_ahead: u64,
+    /// Unknown as long as its index is.
+    place: Option<Place>,
+    next: Next,
+}
+
+struct Asked {
+    /// When it was last asked for.
+    at: Instant,
+    stretch: Option<Stretch>,
+}
+
+impl Asked {
+    fn is_late(&self) -> bool {
+        self.at.elapsed() >= UNREAD_FOR
+    }
+}
+
+impl Next {
     fn behind(self, stretch: &Stretch) -> Self {
         let ahead_bytes = self.ahead_bytes + stretch.bytes_from(self.offset);
         Self { ahead_bytes, offset: stretch.end_offset(), ..self }
+    }
+}
+
+impl Wanted {
+    fn new(next: Next, stretch: Option<&Stretch>) -> Self {
+        let stretches_ahead = next.ahead_bytes / STRETCH_BYTES;
+        Self { stretches_ahead, place: stretch.map(Stretch::place), next }
+    }
+
+    pub(super) fn ahead_bytes(self) -> u64 {
+        self.next.ahead_bytes
+    }
+}
+
+impl Reads {
+    /// Notes what is wanted, once for all who want it: as the first of them will.
+    fn want(&mut self, next: Next, asked: Asked) {
+        let mut wanted = Wanted::new(next, asked.stretch.as_ref());
+        if let Some(place) = wanted.place {
+            if let Some(other) = self.places.get(&place) {
+                wanted = wanted.min(*other);
+                self.wanted.remove(other);
+            }
+            self.places.insert(place, wanted);
+        }
+        self.wanted.insert(wanted, asked);
+    }
+
+    pub(super) fn forget(&mut self, wanted: Wanted) {
+        self.wanted.remove(&wanted);
+        if let Some(place) = wanted.place {
+            self.places.remove(&place);
+        }
+    }
+
+    /// What is wanted of an object between two places in it, in the order of these.
+    pub(super) fn wanted_in(&self, places: Range<Place>) -> Vec<(Wanted, Stretch)> {
+        let wanted = self.places.range(places).filter_map(|(_, wanted)| {
+            let asked = self.wanted.get(wanted).filter(|asked| !asked.is_late())?;
+            Some((*wanted, asked.stretch.clone()?))
+        });
+        wanted.collect()
     }
 }
 
@@ -74,7 +145,7 @@ impl Journal {
         for positions in positions.chunks(POSITIONS_AT_ONCE) {
             let mut inner = self.lock();
             for (id, offset) in positions {
-                inner.want(Wanted { ahead_bytes: 0, id: *id, offset: *offset });
+                inner.want(Next { id: *id, offset: *offset, ahead_bytes: 0 });
             }
             if inner.is_to_read() {
                 self.ahead.notify_one();
@@ -87,11 +158,11 @@ impl Journal {
         let mut reads = JoinSet::new();
         loop {
             while reads.len() < READS
-                && let Some(wanted) = self.next_ahead()
+                && let Some(next) = self.next_ahead()
             {
                 let journal = self.clone();
                 reads.spawn(async move {
-                    journal.bring(wanted).await;
+                    journal.bring(next).await;
                     journal.lock().reads.bytes -= STRETCH_BYTES;
                 });
             }
@@ -104,26 +175,28 @@ impl Journal {
     }
 
     /// What is to be read, and takes the room for it. Who goes on to read makes room, and says so.
-    fn next_ahead(&self) -> Option<Wanted> {
+    fn next_ahead(&self) -> Option<Next> {
         let mut inner = self.lock();
         inner.log.blocks.forget_unread(UNREAD_FOR);
         loop {
             let (&wanted, asked) = inner.reads.wanted.first_key_value()?;
-            let is_late = asked.elapsed() >= UNREAD_FOR;
-            if !is_late && !inner.has_room(STRETCH_BYTES, wanted.ahead_bytes) {
+            let is_late = asked.is_late();
+            let ahead_bytes = wanted.ahead_bytes();
+            let is_soon = ahead_bytes <= SOON_BYTES && inner.has_room(STRETCH_BYTES, ahead_bytes);
+            if !is_late && !is_soon {
                 return None;
             }
-            inner.reads.wanted.pop_first();
+            inner.reads.forget(wanted);
             if !is_late {
                 inner.reads.bytes += STRETCH_BYTES;
-                return Some(wanted);
+                return Some(wanted.next);
             }
         }
     }
 
     /// Brings a stretch of a segment into memory. Whoever wants it is told of errors.
-    async fn bring(&self, wanted: Wanted) {
-        let Wanted { ahead_bytes, id, offset } = wanted;
+    async fn bring(&self, next: Next) {
+        let Next { id, offset, ahead_bytes } = next;
         let found = self.lock().log.locate(id, offset);
         let Ok(Found::Segment(entry)) = found else { return };
         let Ok(Some(index)) = self.index(id, entry).await else { return };
@@ -132,7 +205,7 @@ impl Journal {
         {
             let mut inner = self.lock();
             // If its index was not known before, neither was what comes behind it.
-            inner.want(wanted.behind(&stretch));
+            inner.want(next.behind(&stretch));
             // What is a little longer than most does not wait for a second turn.
             let is_room = more <= STRETCH_BYTES || inner.has_room(more, ahead_bytes);
             if inner.is_known(&stretch) || !is_room {
@@ -149,7 +222,7 @@ impl Inner {
     /// Asks for what the reader of a stretch will want behind it.
     pub(super) fn want_behind(&mut self, id: PartitionId, stretch: &Stretch) {
         let offset = stretch.base_offset();
-        self.want(Wanted { ahead_bytes: 0, id, offset }.behind(stretch));
+        self.want(Next { id, offset, ahead_bytes: 0 }.behind(stretch));
     }
 
     /// Whether anything is to be read ahead.
@@ -158,8 +231,8 @@ impl Inner {
     }
 
     /// Asks for a stretch and those behind it that are not in memory.
-    fn want(&mut self, mut next: Wanted) {
-        let now = Instant::now();
+    fn want(&mut self, mut next: Next) {
+        let at = Instant::now();
         for _ in 0..MAX_STRETCHES {
             if next.ahead_bytes > AHEAD_BYTES {
                 break;
@@ -173,24 +246,27 @@ impl Inner {
                 None => is_unknown && self.log.indexes.takes_unread(entry.index_length as usize),
             };
             if is_missing {
-                self.reads.wanted.insert(next, now);
+                self.reads.want(next, Asked { at, stretch: stretch.clone() });
             }
             let Some(stretch) = stretch else { break };
             next = next.behind(&stretch);
         }
-        while self.reads.wanted.len() > MAX_WAITING {
-            self.reads.wanted.pop_last();
+        while self.reads.wanted.len() > MAX_WAITING
+            && let Some((&furthest, _)) = self.reads.wanted.last_key_value()
+        {
+            self.reads.forget(furthest);
         }
     }
 
     /// Whether somebody has it, or reads it.
-    fn is_known(&self, stretch: &Stretch) -> bool {
-        let place = stretch.place();
-        self.log.blocks.has(place) || self.reads.loading.contains_key(&place)
+    pub(super) fn is_known(&self, stretch: &Stretch) -> bool {
+        let (place, reads) = (stretch.place(), &self.reads);
+        let is_read = reads.loading.contains_key(&place) || reads.along.contains_key(&place);
+        is_read || self.log.blocks.has(place)
     }
 
     /// Whether so much more may be read, so far ahead.
-    fn has_room(&self, bytes: u64, ahead_bytes: u64) -> bool {
+    pub(super) fn has_room(&self, bytes: u64, ahead_bytes: u64) -> bool {
         let limit = self.log.blocks.unread_limit() as u64;
         let left_free = limit * ahead_bytes / (AHEAD_BYTES + STRETCH_BYTES);
         let bytes = usize::try_from(self.reads.bytes + bytes + left_free).unwrap_or(usize::MAX);
@@ -219,8 +295,6 @@ mod tests {
     /// Batches, one in each stretch.
     const BATCHES: i64 = 12;
     const BATCH_BYTES: usize = (2 << 20) - 1000;
-    /// How many begin in the 8 MiB behind the beginning of one, and are not that one.
-    const AHEAD: usize = 4;
 
     /// A store that takes a second for each read of a part of an object, and counts them.
     #[derive(Default)]
@@ -318,19 +392,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_reads_on_finds_the_next_records_in_memory() {
-        for refer_bytes in [1, u64::MAX] {
+        // The index, that stretch, and the two that begin in the next 4 MiB; in one object two at a time.
+        for (refer_bytes, at_once, later) in [(1, 4, 9), (u64::MAX, 3, 4)] {
             let (objects, log) = old(256 << 20, refer_bytes).await;
             objects.reads();
             read(&log, 0).await;
             sleep(Duration::from_secs(10)).await;
-            assert_eq!(objects.reads(), 2 + AHEAD, "the index too");
+            assert_eq!(objects.reads(), at_once);
             for offset in 1..BATCHES {
                 let begin = tokio::time::Instant::now();
                 read(&log, offset).await;
                 assert_eq!(begin.elapsed(), Duration::ZERO, "{offset}");
                 sleep(Duration::from_secs(10)).await;
             }
-            assert_eq!(objects.reads(), BATCHES as usize - 1 - AHEAD, "each once");
+            assert_eq!(objects.reads(), later, "each once");
         }
     }
 
@@ -391,11 +466,45 @@ mod tests {
         assert_eq!(objects.reads(), 2);
         tokio::join!(read(&log, 9), read(&log, 9), read(&log, 10));
         sleep(Duration::from_secs(10)).await;
-        assert_eq!(objects.reads(), 2);
+        assert_eq!(objects.reads(), 1, "two that lie side by side");
         // Also if the one who began it does not wait for it.
         let gone = tokio::time::timeout(Duration::from_millis(500), read(&log, 3));
         let (gone, ()) = tokio::join!(gone, read(&log, 3));
         assert!(gone.is_err());
+    }
+
+    /// The last stretch of a partition, and the first of another that lies behind it in the same object.
+    async fn neighbours() -> (Arc<Slow>, Arc<ObjectLog>, [(PartitionId, i64); 2]) {
+        let (objects, log) = old_of(2, 256 << 20, u64::MAX).await;
+        for id in ids(2) {
+            // Reads the index only.
+            log.seek_time(id, 0).await.unwrap();
+        }
+        objects.reads();
+        let other = PartitionId { partition: 1, ..ID };
+        (objects, log, [(ID, BATCHES - 1), (other, 0)])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_want_of_the_same_object_is_read_along() {
+        let (objects, log, places) = neighbours().await;
+        log.will_read(&places);
+        for (id, offset) in places {
+            read_of(&log, id, offset).await;
+        }
+        assert_eq!(objects.reads(), 2, "both, and two of what is behind the other");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_what_is_read_along_reads_it_if_that_is_given_up() {
+        let (_, log, places) = neighbours().await;
+        log.will_read(&places);
+        let begin = tokio::time::Instant::now();
+        let [(one, last), (other, first)] = places;
+        let gone = tokio::time::timeout(Duration::from_millis(500), read_of(&log, one, last));
+        let (gone, ()) = tokio::join!(gone, read_of(&log, other, first));
+        assert!(gone.is_err());
+        assert_eq!(begin.elapsed(), Duration::from_millis(1500));
     }
 
     #[tokio::test(start_paused = true)]

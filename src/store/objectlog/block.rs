@@ -25,6 +25,8 @@ pub(super) struct Committed {
 #[derive(Debug)]
 pub(super) struct Run {
     bytes: Bytes,
+    /// Of the buffer that the bytes are a part of.
+    buffer_bytes: usize,
     /// Of each batch, its last offset and where it ends in the bytes.
     ends: Vec<(i64, usize)>,
 }
@@ -73,8 +75,17 @@ impl Block {
 }
 
 impl Run {
-    /// Takes batches apart whose offsets rise from `base_offset` on and stay below `end_offset`.
-    pub(super) fn new(bytes: Bytes, base_offset: i64, end_offset: i64) -> Result<Self, Malformed> {
+    /// Takes batches apart whose offsets rise from `base_offset` on and stay below `end_offset`. They were
+    /// read with others into a buffer of so many bytes.
+    pub(super) fn new(
+        batches: Bytes,
+        buffer_bytes: usize,
+        base_offset: i64,
+        end_offset: i64,
+    ) -> Result<Self, Malformed> {
+        let bytes = detached(batches.clone(), buffer_bytes);
+        let is_slice = bytes.as_ptr() == batches.as_ptr();
+        let buffer_bytes = if is_slice { buffer_bytes } else { bytes.len() };
         let (mut ends, mut next, mut at) = (Vec::new(), base_offset, 0);
         while at < bytes.len() {
             let header =
@@ -88,7 +99,7 @@ impl Run {
             ends.push((last, at));
         }
         match at == bytes.len() {
-            true => Ok(Self { bytes, ends }),
+            true => Ok(Self { bytes, buffer_bytes, ends }),
             false => Err(Malformed("a batch that is cut short")),
         }
     }
@@ -194,7 +205,7 @@ impl Taken {
         let behind = fits.max(first + 1);
         let end = run.ends[behind - 1].1;
         self.left = self.left.saturating_sub(end - begin);
-        self.push(detached(run.bytes.slice(begin..end), run.bytes.len()));
+        self.push(detached(run.bytes.slice(begin..end), run.buffer_bytes));
         behind == run.ends.len()
     }
 }
@@ -211,7 +222,7 @@ mod tests {
         let all = [batches(0, &[10, 10, 10]), batches(50, &[10])].concat();
         let bytes: Vec<u8> = all.iter().flat_map(|batch| batch.to_bytes()).collect();
         let bytes = Bytes::from(bytes);
-        let block = Block::Run(Arc::new(Run::new(bytes.clone(), 0, 70).unwrap()));
+        let block = Block::Run(Arc::new(Run::new(bytes.clone(), bytes.len(), 0, 70).unwrap()));
         (bytes, block, all[0].len())
     }
 
@@ -240,12 +251,18 @@ mod tests {
     fn a_small_part_of_a_run_does_not_keep_the_rest() {
         let all: Vec<u8> = batches(0, &[10; 9]).iter().flat_map(|batch| batch.to_bytes()).collect();
         let bytes = Bytes::from(all);
-        let block = Block::Run(Arc::new(Run::new(bytes.clone(), 0, 90).unwrap()));
-        let mut taken = Taken::new(0, bytes.len() / 8, true);
-        taken.take(&block, 90);
-        assert_eq!(taken.into_slices(), [bytes.slice(..bytes.len() / 9)]);
-        drop(block);
-        assert!(bytes.is_unique());
+        let one = bytes.len() / 9;
+        // The run may itself be a part of what was read.
+        for part in [9 * one, 2 * one, one] {
+            let run = Run::new(bytes.slice(..part), bytes.len(), 0, 90).unwrap();
+            assert_eq!(part == one, bytes.is_unique());
+            let block = Block::Run(Arc::new(run));
+            let mut taken = Taken::new(0, bytes.len() / 8, true);
+            taken.take(&block, 90);
+            assert_eq!(taken.into_slices(), [bytes.slice(..one)]);
+            drop(block);
+            assert!(bytes.is_unique());
+        }
     }
 
     /// A commit of small batches at offsets 0 to 29, a large one at 30, and small ones at 31 to 50.
@@ -307,13 +324,13 @@ mod tests {
     fn what_is_cut_or_out_of_order_is_no_run() {
         let (bytes, _, one) = run();
         for cut in (1..bytes.len()).filter(|cut| cut % one != 0) {
-            assert!(Run::new(bytes.slice(..cut), 0, 70).is_err(), "{cut}");
+            assert!(Run::new(bytes.slice(..cut), cut, 0, 70).is_err(), "{cut}");
         }
         let twice = Bytes::from(bytes.slice(..one).repeat(2));
-        assert!(Run::new(twice, 0, 70).is_err());
-        assert!(Run::new(bytes.clone(), 1, 70).is_err());
-        assert!(Run::new(bytes.clone(), 0, 59).is_err());
-        assert!(Run::new(bytes, 0, 60).is_ok());
-        assert!(Run::new(Bytes::new(), 0, 60).unwrap().ends.is_empty());
+        assert!(Run::new(twice, 1, 0, 70).is_err());
+        assert!(Run::new(bytes.clone(), bytes.len(), 1, 70).is_err());
+        assert!(Run::new(bytes.clone(), bytes.len(), 0, 59).is_err());
+        assert!(Run::new(bytes, 1, 0, 60).is_ok());
+        assert!(Run::new(Bytes::new(), 0, 0, 60).unwrap().ends.is_empty());
     }
 }

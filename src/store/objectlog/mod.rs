@@ -7,6 +7,7 @@
 //! The rules were checked by an executable model, `tests/model`, and are named in its words.
 
 mod ahead;
+mod along;
 mod block;
 mod cache;
 mod checkpoint;

@@ -3,6 +3,7 @@
 //! A reader keeps the next offset, never a place: an object that is gone was tiered or replaced, and
 //! the offset is looked up again.
 
+use super::along::Reading;
 use super::block::{Block, Run, Taken};
 use super::cache::Place;
 use super::faults::Rule;
@@ -192,13 +193,22 @@ impl Journal {
         is_wanted: bool,
     ) -> Result<Option<Block>> {
         let place = stretch.place();
-        let loading = {
-            let mut inner = self.lock();
-            if let Some(block) = inner.log.blocks.find(place) {
-                return Ok(Some(block));
-            }
-            let block = inner.reads.loading.entry(place).or_default().clone();
-            Loading { journal: self, place, block }
+        let loading = loop {
+            let mut along = {
+                let mut inner = self.lock();
+                if let Some(block) = inner.log.blocks.find(place) {
+                    return Ok(Some(block));
+                }
+                match inner.reads.along.get(&place) {
+                    Some(along) => along.clone(),
+                    None => {
+                        let block = inner.reads.loading.entry(place).or_default().clone();
+                        break Loading { journal: self, place, block };
+                    }
+                }
+            };
+            // Nothing is sent: whoever reads it came to an end.
+            let _ = along.changed().await;
         };
         let load = async || {
             let Some(run) = self.load(stretch).await? else { return Ok(None) };
@@ -219,16 +229,23 @@ impl Journal {
         Ok(block)
     }
 
+    /// Reads a stretch, and what else is wanted of its object near it.
     async fn load(&self, stretch: &Stretch) -> Result<Option<Run>> {
-        let first = stretch.chunks()[0];
-        let key = self.key_of(stretch.name, &first);
-        let bytes = self.objects.get(&key, first.offset, stretch.length()).await.map_err(silent)?;
+        let reading = Reading::begin(self, stretch);
+        let key = self.key_of(stretch.name, &stretch.chunks()[0]);
+        let (offset, length) = reading.range();
+        let bytes = self.objects.get(&key, offset, length).await.map_err(silent)?;
         let Some(bytes) = bytes else { return Ok(None) };
-        let batches = stretch.index.batches(stretch.chunks(), &bytes);
-        let run = batches.and_then(|b| Run::new(b, stretch.base_offset(), stretch.end_offset()));
-        match run {
+        for other in reading.along() {
+            // If it is damaged, who wants it is told.
+            if let Ok(run) = other.run(&bytes, offset) {
+                let block = Block::Run(Arc::new(run));
+                self.lock().log.blocks.insert_unread(other.place(), block.clone(), block.cost());
+            }
+        }
+        match stretch.run(&bytes, offset) {
             Ok(run) => Ok(Some(run)),
-            Err(malformed) if first.at.is_none() => Err(malformed.at(&key)),
+            Err(malformed) if stretch.is_in_segment() => Err(malformed.at(&key)),
             Err(malformed) => {
                 let head = self.objects.get(&key, 0, HEADER_BYTES as u64).await.map_err(silent)?;
                 none_if_gone(head, malformed, &key)
@@ -294,6 +311,7 @@ impl Journal {
 }
 
 /// Chunks that lie one behind the other in one object and are read at once.
+#[derive(Clone)]
 pub(super) struct Stretch {
     name: Name,
     index: Arc<Index>,
@@ -319,11 +337,39 @@ impl Stretch {
     }
 
     pub(super) fn place(&self) -> Place {
-        let Chunk { offset, at, .. } = self.chunks()[0];
-        match at {
+        self.place_at(self.chunks()[0].offset)
+    }
+
+    /// All places in its object.
+    pub(super) fn object(&self) -> Range<Place> {
+        self.place_at(0)..self.place_at(u64::MAX)
+    }
+
+    fn place_at(&self, offset: u64) -> Place {
+        match self.chunks()[0].at {
             None => Place::Segment { name: self.name, offset },
             Some(at) => Place::Referred { name: self.name, at, offset },
         }
+    }
+
+    fn is_in_segment(&self) -> bool {
+        self.chunks()[0].at.is_none()
+    }
+
+    /// Where it lies in its object.
+    pub(super) fn span(&self) -> Range<u64> {
+        let Chunk { offset, .. } = self.chunks()[0];
+        offset..offset.saturating_add(self.length())
+    }
+
+    /// Its batches, out of what was read of its object from an offset on.
+    fn run(&self, bytes: &Bytes, from: u64) -> Result<Run, Malformed> {
+        let within =
+            |at: u64| usize::try_from(at - from).map_or(bytes.len(), |at| at.min(bytes.len()));
+        let span = self.span();
+        let part = bytes.slice(within(span.start)..within(span.end));
+        let batches = self.index.batches(self.chunks(), &part)?;
+        Run::new(batches, bytes.len(), self.base_offset(), self.end_offset())
     }
 
     pub(super) fn length(&self) -> u64 {
