@@ -68,6 +68,10 @@ const (
 	// How many chunks of one object are read at once.
 	parallel = 4
 
+	// A volume server reads a whole chunk to check it before it sends the first range of it, and checks and
+	// copies that once more: a range costs so many times what it is of the whole (docs/performance.md).
+	rangeCosts = 2
+
 	// How many objects one request deletes: few, as commits wait beside it.
 	deleteBatch = 8
 

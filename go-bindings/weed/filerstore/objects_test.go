@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -120,6 +121,41 @@ func TestGetReadsIntoTheMemoryItIsGiven(t *testing.T) {
 		})
 		if err != nil || len(data) != size-7 || &data[0] != &given[0] || !bytes.Equal(given, content[7:]) {
 			t.Errorf("size %d: %d bytes, error %v", size, len(data), err)
+		}
+	}
+}
+
+// A volume server reads a whole chunk to answer for a range of it.
+func TestALargePartIsReadWithAllOfItsChunk(t *testing.T) {
+	var ranges []string
+	o := open(t, func(options *Options) {
+		options.HTTP = doFunc(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodGet {
+				ranges = append(ranges, request.Header.Get("Range"))
+			}
+			return http.DefaultClient.Do(request)
+		})
+	})
+	const size = 4 << 20
+	content := random(size)
+	put(t, o, "segment/1/x", content)
+	for _, part := range []struct {
+		offset, length int64
+		asked          string
+	}{
+		{1, size / 4, "bytes=1-1048576"},
+		{size - 100, 100, "bytes=4194204-4194303"},
+		{0, size / 2, ""},
+		{100, size / 2, ""},
+		{size / 3, size - size/3, ""},
+		{0, size, ""},
+	} {
+		ranges = nil
+		if !bytes.Equal(get(t, o, "segment/1/x", part.offset, part.length), content[part.offset:part.offset+part.length]) {
+			t.Errorf("%+v: other bytes came back", part)
+		}
+		if !slices.Equal(ranges, []string{part.asked}) {
+			t.Errorf("%+v: the volume server was asked for %q", part, ranges)
 		}
 	}
 }

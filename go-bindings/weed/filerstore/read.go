@@ -10,6 +10,7 @@ import (
 
 	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
 	"github.com/seaweedfs/seaweedfs/weed/util"
+	"github.com/seaweedfs/seaweedfs/weed/util/mem"
 )
 
 // Get returns length bytes from offset; length < 0 is to the end, and a range past the end is cut.
@@ -135,10 +136,11 @@ func (o *Objects) fetch(ctx context.Context, server, id, token string, piece pie
 	if err != nil {
 		return err
 	}
-	status := http.StatusOK
-	if uint64(len(piece.into)) < piece.chunk.Size {
-		status = http.StatusPartialContent
-		request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", piece.offset, piece.offset+int64(len(piece.into))-1))
+	status, before, end := http.StatusOK, piece.offset, piece.offset+int64(len(piece.into))
+	behind := int64(piece.chunk.Size) - end
+	if int64(len(piece.into))*rangeCosts < int64(piece.chunk.Size) {
+		status, before, behind = http.StatusPartialContent, 0, 0
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", piece.offset, end-1))
 	}
 	request.Header.Set("Accept-Encoding", "identity")
 	if token != "" {
@@ -152,12 +154,34 @@ func (o *Objects) fetch(ctx context.Context, server, id, token string, piece pie
 	if response.StatusCode != status {
 		return errors.New(response.Status)
 	}
+	if err := skip(response.Body, before); err != nil {
+		return err
+	}
 	if _, err := io.ReadFull(response.Body, piece.into); err != nil {
+		return err
+	}
+	if err := skip(response.Body, behind); err != nil {
 		return err
 	}
 	// Also lets the connection be used again.
 	if n, err := response.Body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		return errors.New("the answer is longer than the range that was asked for")
+		return errors.New("the answer is longer than what was asked for")
+	}
+	return nil
+}
+
+// skip reads n bytes that nobody wants.
+func skip(from io.Reader, n int64) error {
+	if n == 0 {
+		return nil
+	}
+	scratch := mem.Allocate(int(min(n, 256<<10)))
+	defer mem.Free(scratch)
+	for n > 0 {
+		read, err := io.ReadFull(from, scratch[:min(n, int64(len(scratch)))])
+		if n -= int64(read); err != nil {
+			return err
+		}
 	}
 	return nil
 }
