@@ -98,7 +98,7 @@ impl Next {
 
 impl Wanted {
     fn new(next: Next, stretch: Option<&Stretch>) -> Self {
-        let stretches_ahead = next.ahead_bytes / STRETCH_BYTES;
+        let stretches_ahead = next.ahead_bytes.div_ceil(STRETCH_BYTES);
         Self { stretches_ahead, place: stretch.map(Stretch::place), next }
     }
 
@@ -286,7 +286,7 @@ mod tests {
     use crate::store::{Owner, PartitionId, State, Storage};
     use bytes::Bytes;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::Duration;
     use tokio::time::sleep;
 
@@ -301,6 +301,8 @@ mod tests {
     struct Slow {
         memory: Memory,
         reads: AtomicUsize,
+        /// Fails to read more than one stretch at once.
+        is_damaged: AtomicBool,
     }
 
     impl Slow {
@@ -320,6 +322,9 @@ mod tests {
             if (41..WHOLE).contains(&len) {
                 self.reads.fetch_add(1, Ordering::Relaxed);
                 sleep(Duration::from_secs(1)).await;
+                if len > BATCH_BYTES as u64 + 200 && self.is_damaged.load(Ordering::Relaxed) {
+                    return Err(ObjectError("a part of it cannot be read".into()));
+                }
             }
             self.memory.get(key, at, len).await
         }
@@ -493,6 +498,16 @@ mod tests {
             read_of(&log, id, offset).await;
         }
         assert_eq!(objects.reads(), 2, "both, and two of what is behind the other");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_intact_is_read_though_what_is_near_it_is_not() {
+        let (objects, log, places) = neighbours().await;
+        objects.is_damaged.store(true, Ordering::Relaxed);
+        log.will_read(&places);
+        for (id, offset) in places {
+            read_of(&log, id, offset).await;
+        }
     }
 
     #[tokio::test(start_paused = true)]

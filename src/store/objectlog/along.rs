@@ -29,15 +29,19 @@ pub(super) struct Reading<'a> {
     /// How much of the span is wanted.
     wanted_bytes: u64,
     along: Vec<Stretch>,
-    _ends: watch::Sender<()>,
+    ends: watch::Sender<()>,
 }
 
 impl<'a> Reading<'a> {
-    /// Takes room for what is read along.
-    pub(super) fn begin(journal: &'a Journal, stretch: &Stretch) -> Self {
-        let (ends, wait) = watch::channel(());
+    /// One stretch, and nothing else.
+    pub(super) fn alone(journal: &'a Journal, stretch: &Stretch) -> Self {
         let (span, wanted_bytes) = (stretch.span(), stretch.length());
-        let mut reading = Self { journal, span, wanted_bytes, along: Vec::new(), _ends: ends };
+        Self { journal, span, wanted_bytes, along: Vec::new(), ends: watch::Sender::new(()) }
+    }
+
+    /// A stretch and what is wanted near it, for which it takes room.
+    pub(super) fn begin(journal: &'a Journal, stretch: &Stretch) -> Self {
+        let mut reading = Self::alone(journal, stretch);
         let inner = &mut *journal.lock();
         let mut before = inner.reads.wanted_in(stretch.object());
         let first = before.partition_point(|(_, other)| other.place() <= stretch.place());
@@ -46,18 +50,13 @@ impl<'a> Reading<'a> {
             inner.reads.forget(wanted);
         }
         before.reverse();
-        reading.widen(inner, behind, &wait);
-        reading.widen(inner, before, &wait);
+        reading.widen(inner, behind);
+        reading.widen(inner, before);
         reading
     }
 
     /// Takes along what is wanted on one side, the nearest first.
-    fn widen(
-        &mut self,
-        inner: &mut Inner,
-        side: Vec<(Wanted, Stretch)>,
-        wait: &watch::Receiver<()>,
-    ) {
+    fn widen(&mut self, inner: &mut Inner, side: Vec<(Wanted, Stretch)>) {
         for (wanted, other) in side {
             if inner.is_known(&other) {
                 continue;
@@ -71,7 +70,7 @@ impl<'a> Reading<'a> {
             if inner.has_room(length, wanted.ahead_bytes().min(SOON_BYTES)) {
                 inner.reads.forget(wanted);
                 inner.reads.bytes += length;
-                inner.reads.along.insert(other.place(), wait.clone());
+                inner.reads.along.insert(other.place(), self.ends.subscribe());
                 (self.span, self.wanted_bytes) = (span, self.wanted_bytes + length);
                 self.along.push(other);
             }

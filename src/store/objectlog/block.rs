@@ -46,7 +46,7 @@ impl From<Vec<Stored>> for Block {
 
 impl Block {
     /// What it takes in memory: its bytes, and about so much for each batch and for itself. The bytes
-    /// of a commit may be slices of a buffer at most twice as long: see [`detached`].
+    /// may be slices of a buffer at most eight times as long, which others share: see [`detached`].
     pub(super) fn cost(&self) -> usize {
         const OWN: usize = 128;
         match self {

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// What is read from an object at once ends with the first chunk behind so many bytes.
+/// A stretch ends with the first chunk behind so many bytes.
 pub(super) const STRETCH_BYTES: u64 = 1 << 20;
 
 /// How many blocks are taken from memory while others wait for the log's lock.
@@ -232,6 +232,17 @@ impl Journal {
     /// Reads a stretch, and what else is wanted of its object near it.
     async fn load(&self, stretch: &Stretch) -> Result<Option<Run>> {
         let reading = Reading::begin(self, stretch);
+        match self.load_all(stretch, &reading).await {
+            // Perhaps it is what is near it that cannot be read.
+            Err(StoreError::Unavailable(_)) if !reading.along().is_empty() => {
+                drop(reading);
+                self.load_all(stretch, &Reading::alone(self, stretch)).await
+            }
+            loaded => loaded,
+        }
+    }
+
+    async fn load_all(&self, stretch: &Stretch, reading: &Reading<'_>) -> Result<Option<Run>> {
         let key = self.key_of(stretch.name, &stretch.chunks()[0]);
         let (offset, length) = reading.range();
         let bytes = self.objects.get(&key, offset, length).await.map_err(silent)?;
@@ -369,7 +380,9 @@ impl Stretch {
         let span = self.span();
         let part = bytes.slice(within(span.start)..within(span.end));
         let batches = self.index.batches(self.chunks(), &part)?;
-        Run::new(batches, bytes.len(), self.base_offset(), self.end_offset())
+        let is_slice = part.as_ptr_range().contains(&batches.as_ptr());
+        let buffer_bytes = if is_slice { bytes.len() } else { batches.len() };
+        Run::new(batches, buffer_bytes, self.base_offset(), self.end_offset())
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -405,10 +418,11 @@ struct Loading<'a> {
 
 impl Drop for Loading<'_> {
     fn drop(&mut self) {
-        let mut inner = self.journal.lock();
-        // Two are the map's and this one.
-        if Arc::strong_count(&self.block) <= 2 {
-            inner.reads.loading.remove(&self.place);
+        let loading = &mut self.journal.lock().reads.loading;
+        // Let go of under the lock: of two that end at the same time one sees that it is the last.
+        drop(std::mem::take(&mut self.block));
+        if loading.get(&self.place).is_some_and(|block| Arc::strong_count(block) == 1) {
+            loading.remove(&self.place);
         }
     }
 }
