@@ -105,6 +105,10 @@ impl Wanted {
     pub(super) fn ahead_bytes(self) -> u64 {
         self.next.ahead_bytes
     }
+
+    fn is_soon(self) -> bool {
+        self.ahead_bytes() <= SOON_BYTES
+    }
 }
 
 impl Reads {
@@ -128,7 +132,14 @@ impl Reads {
         }
     }
 
-    /// What is wanted of an object between two places in it, in the order of these.
+    /// Forgets what is wanted at a place: its reader came to it.
+    pub(super) fn forget_at(&mut self, place: Place) {
+        if let Some(wanted) = self.places.remove(&place) {
+            self.wanted.remove(&wanted);
+        }
+    }
+
+    /// What is wanted between two places, in the order of these.
     pub(super) fn wanted_in(&self, places: Range<Place>) -> Vec<(Wanted, Stretch)> {
         let wanted = self.places.range(places).filter_map(|(_, wanted)| {
             let asked = self.wanted.get(wanted).filter(|asked| !asked.is_late())?;
@@ -181,9 +192,8 @@ impl Journal {
         loop {
             let (&wanted, asked) = inner.reads.wanted.first_key_value()?;
             let is_late = asked.is_late();
-            let ahead_bytes = wanted.ahead_bytes();
-            let is_soon = ahead_bytes <= SOON_BYTES && inner.has_room(STRETCH_BYTES, ahead_bytes);
-            if !is_late && !is_soon {
+            let may_come = wanted.is_soon() && inner.has_room(STRETCH_BYTES, wanted.ahead_bytes());
+            if !is_late && !may_come {
                 return None;
             }
             inner.reads.forget(wanted);
@@ -225,9 +235,9 @@ impl Inner {
         self.want(Next { id, offset, ahead_bytes: 0 }.behind(stretch));
     }
 
-    /// Whether anything is to be read ahead.
+    /// Whether anything is to be read ahead, and not only along.
     pub(super) fn is_to_read(&self) -> bool {
-        !self.reads.wanted.is_empty()
+        self.reads.wanted.first_key_value().is_some_and(|(wanted, _)| wanted.is_soon())
     }
 
     /// Asks for a stretch and those behind it that are not in memory.

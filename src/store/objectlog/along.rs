@@ -43,12 +43,10 @@ impl<'a> Reading<'a> {
     pub(super) fn begin(journal: &'a Journal, stretch: &Stretch) -> Self {
         let mut reading = Self::alone(journal, stretch);
         let inner = &mut *journal.lock();
-        let mut before = inner.reads.wanted_in(stretch.object());
-        let first = before.partition_point(|(_, other)| other.place() <= stretch.place());
+        inner.reads.forget_at(stretch.place());
+        let mut before = inner.reads.wanted_in(stretch.around(MOST_BYTES));
+        let first = before.partition_point(|(_, other)| other.place() < stretch.place());
         let behind = before.split_off(first);
-        if let Some((wanted, _)) = before.pop_if(|(_, other)| other.place() == stretch.place()) {
-            inner.reads.forget(wanted);
-        }
         before.reverse();
         reading.widen(inner, behind);
         reading.widen(inner, before);

@@ -351,9 +351,10 @@ impl Stretch {
         self.place_at(self.chunks()[0].offset)
     }
 
-    /// All places in its object.
-    pub(super) fn object(&self) -> Range<Place> {
-        self.place_at(0)..self.place_at(u64::MAX)
+    /// The places in its object that are so near.
+    pub(super) fn around(&self, bytes: u64) -> Range<Place> {
+        let Range { start, end } = self.span();
+        self.place_at(start.saturating_sub(bytes))..self.place_at(end.saturating_add(bytes))
     }
 
     fn place_at(&self, offset: u64) -> Place {
