@@ -84,7 +84,15 @@ async fn objects_are_entries_when_small_and_chunks_when_large() {
         assert!(chunks.contains(&entry.chunks.len()), "{size} bytes: {:?}", entry.chunks);
         assert_eq!(entry.attributes.unwrap().file_size, size as u64);
         assert!(entry.chunks.iter().all(|chunk| !chunk.is_compressed));
-        for (offset, len) in [(0, 1), (size / 2, 10), (8 * MIB - 3, 8 * MIB + 6), (8 * MIB, 1)] {
+        let ranges = [
+            (0, 1),
+            (size / 2, 10),
+            // Read with what is before it in its chunk, and behind it.
+            (size / 4, size / 2),
+            (8 * MIB - 3, 8 * MIB + 6),
+            (8 * MIB, 1),
+        ];
+        for (offset, len) in ranges {
             let (from, to) = (offset.min(size), size.min(offset + len));
             let got = get(&filer, &key, offset as u64, len as u64).await;
             assert!(got == whole.slice(from..to.max(from)), "{len} of {size} from {offset} on");
